@@ -87,7 +87,6 @@ class Access:
             )
 
     async def _enter(self, connection: Connection, rules: _Rules) -> Holder | None:
-        """Return who sends the request; None where no key, session or link says so."""
         token = rater_token(connection)
         if token is not None:
             for invitation in self._invitations:
@@ -101,7 +100,6 @@ class Access:
         return None if is_closed else NOBODY
 
     async def _has_invited(self) -> bool:
-        """Return whether any rater has a link."""
         for invitation in self._invitations:
             if await invitation.any_exists():
                 return True
@@ -120,7 +118,6 @@ class Access:
 
 
 def _require_audience(audience: Audience | None, holder: Holder, connection: Connection) -> None:
-    """Raise PermissionDeniedException for a holder whose role does not open the route."""
     if audience is None:
         raise PermissionDeniedException(detail="gateway/api/route_access.py has no entry for this route")
     if holder.role == "admin":
@@ -146,7 +143,6 @@ def name_of(connection: Connection) -> str:
 
 
 def _holder(connection: Connection, keys: ControlKeys) -> Holder | None:
-    """Return the holder by the key that is sent, or else by the console's session."""
     authorization = connection.headers.get("authorization", "")
     if authorization.partition(" ")[0].lower() == "bearer":  # another scheme is for a proxy in front
         return keys.holder(authorization)

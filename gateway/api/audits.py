@@ -45,7 +45,6 @@ class AuditProgress(msgspec.Struct, frozen=True):
     done: int
     total: int | None
     rate: float | None
-    """Replies a second."""
     eta_seconds: float | None
 
 
@@ -200,7 +199,6 @@ async def finished(database: Database, audit_id: str, what: str) -> Run:
 
 
 async def _follow(database: Database, audit_id: str, holder: Holder) -> AsyncIterator[ServerSentEventMessage]:
-    """An event at every change, a comment while there is none, and an end."""
     last_progress, shown_at = None, time.monotonic()
     while True:
         audit = audit_of(await _find(database, audit_id), holder)

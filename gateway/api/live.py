@@ -35,7 +35,6 @@ from gateway.streams.history import History, history_of
 from gateway.streams.settings import settings_of
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-"""Units of a window."""
 MOST_OFFSET = 1_000_000
 TOTAL = "x-total-count"
 """Header of a list: the entries on all pages."""
@@ -81,7 +80,6 @@ class OpenCircuit(msgspec.Struct, frozen=True):
     last_error: str
     last_error_at: float
     summary: str
-    """All of this in one line."""
 
 
 async def select(

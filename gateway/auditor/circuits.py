@@ -39,7 +39,6 @@ class Circuits:
     """Call `refresh` regularly; `attempt` before and `must_wait` after each audit; `aclose` at the end."""
 
     def __init__(self, database: Database) -> None:
-        """Knows of no open circuit until `start`."""
         self._database = database
         self._check: Check | None = None
         self._open: Mapping[Key, Circuit] = {}
@@ -110,7 +109,6 @@ class Circuits:
             task.add_done_callback(lambda _: self._checks.pop(key))
 
     async def _check_server(self, key: Key) -> None:
-        """Open the circuit, keep it open or close it, by the outcome of a known good exchange."""
         if self._check is None:
             return
         try:

@@ -197,7 +197,6 @@ class SuiteRuns:
         return partial(call_to_range, self._queue, run.id)
 
     def _servers(self, upstream: UpstreamConfig, suite: Suite) -> tuple[str | None, ...]:
-        """Return the names of the servers that a run asks."""
         return upstream.origin, self._config.auditors.judge.base_url if suite.needs_judge else None
 
     def _addresses(self, upstream: UpstreamConfig, suite: Suite) -> Addresses:
@@ -281,8 +280,6 @@ class SuiteRuns:
 
 
 class _Watch:
-    """Keeps a run's heartbeat and progress in the store, and learns there that it was cancelled."""
-
     def __init__(self, database: Database, run: Run, process_stop: asyncio.Event, *, is_own: bool = True) -> None:
         """`is_own`: this auditor has the run; else it only looks, and notes nothing."""
         self.stop = asyncio.Event()

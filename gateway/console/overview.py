@@ -134,7 +134,6 @@ async def _ledger(database: Database) -> list[LedgerShare]:
 
 
 def _newest_of_each(newest: Sequence[Run]) -> list[Run]:
-    """The newest finished run of each suite and model, the oldest of them first."""
     run_by_suite: dict[tuple[str, str], Run] = {}
     for run in sorted(newest, key=lambda run: run.finished_at or 0.0):
         run_by_suite[run.suite, run.model] = run

@@ -80,7 +80,6 @@ async def _page(database: Database, _config: Config, query: Wanted) -> Page:
 
 
 async def _reasons(database: Database, unscored: list[Stored]) -> dict[str, str]:
-    """Why these exchanges have no score."""
     ids = [stored.exchange.id for stored in unscored]
     if not ids:
         return {}

@@ -1,6 +1,6 @@
 """Computes views of the store's runs on request: items, comparisons, gates, costs of new runs. A process of its own
-loads the suites and yields the processor to live requests; a single view is made at a time, and a slow view is given up with
-its process.
+loads the suites and yields the processor to live requests; a single view is made at a time, and a slow view is given
+up with its process.
 """
 
 import asyncio

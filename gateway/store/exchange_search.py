@@ -208,7 +208,6 @@ def _before(at: float) -> float:
 
 
 async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
-    """Return the span of so many exchanges, the newest received by this Unix time; None without any."""
     columns = exchanges.c
     settled = sa.func.coalesce(columns.settled_at, math.inf).label("settled_at")
     newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)
@@ -232,9 +231,7 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Ids of stored exchanges with a value in this stream, the newest audits first; received from, or before, a Unix
-    time; with `received_before`, those audited soon after it come first.
-    """
+    """Ids of stored exchanges with a value in the stream, received in this time; the newest audits first."""
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]
     query = sa.select(columns.exchange_id).join(exchanges, exchanges.c.id == columns.exchange_id).where(*of_it)

@@ -98,9 +98,7 @@ async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
 
 
 async def recover(database: Database, *, lease_seconds: float) -> int:
-    """Free the jobs whose owner has let the lease run out, and return how many. A lease that ends later than any given
-    now was given before the clock was set back: it ends after `lease_seconds`, unless its owner renews it.
-    """
+    """Free jobs whose lease is over, or too far ahead as the clock was set back; return how many of the former."""
     now = time.time()
     abandoned = sa.update(jobs).where(jobs.c.lease_until < now)
     too_long = sa.update(jobs).where(jobs.c.lease_until > now + 2 * lease_seconds)

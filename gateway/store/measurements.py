@@ -25,9 +25,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     auditor: str
     """Its name, as in the configuration."""
     result: Sequence[Measurement] | AuditFailure
-    """Its measurements, or why there are none."""
     seconds: float
-    """Seconds that the audit took."""
     probability: float
     """Probability with which this exchange reached this auditor: sampled, times the auditor's own rate."""
     sends_events: bool = False

@@ -75,9 +75,7 @@ async def renew(database: Database, run_id: str, owner: str) -> set[int]:
 async def keep(
     database: Database, run: Run, owner: str, parts: Sequence[Asked], responses: Sequence[Sequence[Response]]
 ) -> set[int]:
-    """Keep the responses to each range that is still the owner's, and return where those begin. `asked`: by range,
-    whether that was all of it.
-    """
+    """Keep responses to ranges that are still the owner's; return where these begin."""
     firsts = [part.range.first for part in parts]
     async with database.begin(waits_for_disk=False) as connection:
         now = clock(connection)

@@ -40,9 +40,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class ShownDetector(ShownSeries, frozen=True, kw_only=True):
-    """The detector of a single stream. Every null value has its reason under its name in `reasons`. Means and intervals
-    are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
-    """
+    """The detector of a stream; `reasons` explain nulls. Own units, but `smallest_detectable_change` on 0..1."""
 
     state: State
     """learning: the window of the reference is not full yet, nothing is monitored. alarm: until it is acknowledged.

@@ -1,6 +1,4 @@
-"""The form in which a live estimate is shown: a mean with its interval, corrected by labels, the most normal identity.
-Written by the auditor with each audit, so that a gateway passes it on as it is; labels and windows a gateway adds.
-"""
+"""The form in which a live estimate is shown, written at each audit; labels and windows a gateway adds when asked."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -238,7 +238,6 @@ def concurrency(text: str) -> int | None:
 
 
 def _at_temperatures(plan: Plan, text: str | None) -> list[Plan]:
-    """The plan at each of the temperatures: they change how it is asked, not what."""
     if text is None:
         return [plan]
     plans = []
