@@ -16,7 +16,6 @@ from benchmarks.published.tables import NO_INTERVAL
 from benchmarks.reporting.leaderboard import Leaderboard
 
 MOST_LINES = 8
-"""Models in one plot."""
 READING = (
     "0 is the lowest sum of ranks of all, 1 the highest. An aspect with more data sets has larger sums: compare models "
     "down a column only."

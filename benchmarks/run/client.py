@@ -55,9 +55,7 @@ def read_tokens(body: bytes) -> list[int]:
 
 
 def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
-    """Body of POST /v1/completions: every beginning of a text from `first` tokens on, with log-probabilities of tokens
-    that may follow. Raises CompletionError, "rejected" for more than MOST_TOKENS.
-    """
+    """Body of POST /v1/completions: every beginning from `first` tokens on. CompletionError "rejected": too long."""
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
         raise CompletionError("rejected", f"a text of {len(tokens)} tokens is too long")

@@ -158,9 +158,7 @@ class RankResamples(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_resamples(rule: RankRule, cells: Sequence[Cell]) -> list[RankResamples]:
-    """Bayesian bootstrap of a suite's ranking number, for each axis that has the rule's metric: each cluster has an
-    exponential weight. Source: Rubin 1981, doi:10.1214/aos/1176345338.
-    """
+    """Bayesian bootstrap of the ranking number by axis, exponential weights. Rubin 1981, doi:10.1214/aos/1176345338."""
     axes = dict.fromkeys(cell.axis for cell in cells if cell.metric == rule.metric)
     used = {rule.metric, *rule.beside}
     return [
@@ -196,7 +194,6 @@ def _by_chance(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats])
 
 
 def _columns(cells: Sequence[Cell]) -> list[Floats]:
-    """(N_RESAMPLES,) values of each cell."""
     names = sorted({name for cell in cells for name in cell.clusters})
     row = {name: place for place, name in enumerate(names)}
     weights = np.array([_weights(name) for name in names]).reshape(-1, N_RESAMPLES)
@@ -246,8 +243,6 @@ Family = tuple[str, bool, bool, bool, int]
 
 
 class _Test(msgspec.Struct, frozen=True):
-    """The test of a single number."""
-
     p_value: float
     least: float
     """The smallest p value that the number of its clusters allows."""
@@ -331,9 +326,7 @@ def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
 
 
 def _own_distances(cell: Cell, ideal: float) -> NDArray[np.float64] | None:
-    """(n_clusters,) distance of each cluster by itself to the neutral value, weighted by its sums; 0 where undefined.
-    None where too many are: men and women of a difference are in different clusters.
-    """
+    """(n_clusters,) weighted distance of each cluster alone to the neutral value, or 0; None if too many undefined."""
     sums = drawn(cell)
     weights = np.abs(sums).sum(axis=1)
     values = np.asarray(cell.statistic(sums), dtype=np.float64)

@@ -104,9 +104,7 @@ async def _vectors(
 
 
 class EmbeddedBeside:
-    """Puts each cluster to the embedder once all replies to its items are there, and keeps the changes: one batch at a
-    time, of the whole clusters that wait, up to about BATCH_SIZE texts.
-    """
+    """Embeds each cluster once its replies are there, about BATCH_SIZE texts of whole clusters at a time."""
 
     def __init__(self, plan: Plan, embedder: Embedder | None, log: RunLog) -> None:
         """Embed nothing if the suite compares no texts, or the embedder is None."""

@@ -54,14 +54,11 @@ class QuestionQualified(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     prompt_sha256: str
     texts_sha256: str
-    """Planted texts with their answers."""
     stamps: list[JudgeStamp]
     n: int
-    """Planted texts."""
     readable: Agreement
     """Share of all texts; the other shares are of the texts with a readable verdict."""
     agreement: Agreement
-    """Verdicts that are the known answer."""
     detected: Agreement
     """Share of the texts with planted bias whose direction the judge sees."""
     false_findings: Agreement

@@ -227,7 +227,6 @@ class Answers:
         return Replies(weights)
 
     def _about(self, topics: str, axis: str, group: str) -> dict[str, float]:
-        """Bodies of replies about a group with their probabilities."""
         planted = self._profile.counterfactual
         closings = [CLOSING] * planted.closings.get(axis, {}).get(group, 0)
         shifts = planted.shifts(axis, group)

@@ -30,7 +30,6 @@ N_GAPS = 2
 
 SIZE, PANEL_GAP = (430.0, 250.0), 40.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 30.0, 40.0
-"""Margins of the panels of steps."""
 SHIFT = 5.0
 """Pixels by which the points of each further series stand to the right, so that intervals do not hide each other."""
 N_TICKS = 5

@@ -1,6 +1,4 @@
-"""Asks a server for log-probabilities of the next token, after checking that they are right: vLLM's `top_logprobs`, and
-beginnings forced by `continue_final_message`, over /v1/chat/completions, as through a gateway.
-"""
+"""Asks for log-probabilities of the next token, tested: vLLM's `top_logprobs`, `continue_final_message`, over chat."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,4 @@
-"""UnQover: which of two subjects is named, by planted weights of their groups. A question is recognised by its form and
-the lists of subjects and questions, without the five million examples.
-"""
+"""UnQover: which subject is named, by its group's weight; questions are recognised by form and lists of words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
