@@ -61,16 +61,11 @@ def fields_of(attributes: Mapping[str, Any]) -> Json:
 
 def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
     """Messages and choices that attributes hold, of a span or of the event of details."""
-    value = attributes.get("gen_ai.system_instructions")
-    text = "\n".join(_text(part) for part in _objects(value))
-    messages = [
-        *([{"role": "system", "content": text}] if text else []),
-        *(
-            message
-            for entry in _objects(attributes.get("gen_ai.input.messages"))
-            for message in _request_messages(entry)
-        ),
-    ]
+    text = "\n".join(_text(part) for part in _objects(attributes.get("gen_ai.system_instructions")))
+    messages: list[Json] = [{"role": "system", "content": text}] if text else []
+    for entry in _objects(attributes.get("gen_ai.input.messages")):
+        if entry.get("parts") != [] or entry.get("tool_calls"):  # else its parts are not stated
+            messages += _from_parts(entry)
     finished = attributes.get("gen_ai.response.finish_reasons")
     reasons = finished if isinstance(finished, list) else []
     answered = [
@@ -106,11 +101,6 @@ def event_content(name: str, attributes: Mapping[str, Any], body: Any) -> tuple[
     if name == CHOICE:
         return [], [_whole_choice(fields.get("index"), fields)]
     return content_of({**(body if isinstance(body, dict) else {}), **attributes})
-
-
-def _request_messages(message: Json) -> list[Json]:
-    """Return the request's messages; an empty list for a message whose parts are not stated and which has no calls."""
-    return [] if message.get("parts") == [] and not message.get("tool_calls") else _from_parts(message)
 
 
 def _from_parts(message: Json) -> list[Json]:

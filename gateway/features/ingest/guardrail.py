@@ -80,7 +80,7 @@ class GuardrailCalls:
         held = self._held.get(part.id)
         merged_before = held.merged if held else 0
         if self._bytes + size > MOST_BYTES or merged_before > MOST_MERGED_BYTES:
-            self._intake.reject("litellm")
+            self._intake.note("litellm", {"rejected": 1})
             return
         whole = part if held is None else together(held.part, part)
         n_answered = len(msgspec.json.encode(whole.answered))

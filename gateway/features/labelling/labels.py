@@ -197,12 +197,8 @@ async def lines(database: Database, project: str) -> list[Line]:
     """Every label and adjudication of a project. Raises NotFoundError."""
     stored, labelled_tasks = await labelled(database, project)
 
-    def of(labelled_task: LabelledTask) -> list[Line]:
-        return list(
-            lines_of(
-                stored.name, labelled_task.task, [*labelled_task.labels, *filter(None, [labelled_task.adjudication])]
-            )
-        )
+    def of(each: LabelledTask) -> list[Line]:
+        return [*lines_of(stored.name, each.task, [*each.labels, *filter(None, [each.adjudication])])]
 
     return [line for lines in await in_turns(of, labelled_tasks) for line in lines]
 

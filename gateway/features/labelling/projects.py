@@ -131,13 +131,7 @@ def made_now(name: str, form: FormName, raters_per_task: int, about: dict[str, A
 
 
 def _project(row: sa.Row[Any]) -> Project:
-    return Project(
-        name=row.name,
-        form=row.form,
-        raters_per_task=row.raters_per_task,
-        about=msgspec.json.decode(row.about),
-        created_at=row.created_at,
-    )
+    return Project(**{**row._mapping, "about": msgspec.json.decode(row.about)})
 
 
 def _task_row(project: str, position: int, task: Task) -> dict[str, Any]:

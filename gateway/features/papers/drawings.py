@@ -158,11 +158,8 @@ def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, s
             box.draw_upright("ring", along.at(value))
             text(picture, along.at(value), box.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
     for spot in spots:
-        group, x, y = (
-            add(picture, "g", class_="dot-row", data_row=spot.name),
-            along.at(spot.across),
-            up.at(spot.value or 0),
-        )
+        group = add(picture, "g", class_="dot-row", data_row=spot.name)
+        x, y = along.at(spot.across), up.at(spot.value or 0)
         hint(group, f"{spot.name}: {spot.words}")
         whisker(group, up, spot.interval, x, is_upright=True)
         mark(group, 0, x, y)

@@ -72,7 +72,6 @@ class JudgeThoughtAuditor(ThoughtAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(JudgeAuditor.built(settings, servers))
 
 
@@ -85,5 +84,4 @@ class RefusalThoughtAuditor(ThoughtAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(RefusalAuditor.built(settings, servers))

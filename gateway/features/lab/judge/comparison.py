@@ -161,10 +161,8 @@ def _by(judgements: Iterable[Judgement], name: Callable[[Judgement], str | None]
 
 
 def _against(agreed: Sequence[Judgement], scores: Sequence[int]) -> JudgeAgreement:
-    people, judge = (
-        [int(judgement.consensus or 0) for judgement in agreed],
-        [int(judgement.judge or 0) for judgement in agreed],
-    )
+    people = [int(judgement.consensus or 0) for judgement in agreed]
+    judge = [int(judgement.judge or 0) for judgement in agreed]
     exchanges, strata = [judgement.exchange for judgement in agreed], _strata(agreed, scores == SCORES)
     return judge_agreement(people, judge, exchanges, rng=_rng(), labels=scores, strata=strata)
 
