@@ -35,7 +35,6 @@ _OF_A_MESSAGE = frozenset({"role", "content", "message", "tool_calls"})
 _PARTS = frozenset(
     {"text", "image_url", "image", "input_audio", "file", "refusal", "thinking", "tool_use", "tool_result"}
 )
-"""Types of the parts of a chat's content."""
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,5})\.([a-z_]+)")
 
 

@@ -19,11 +19,9 @@ RATE_ATTRIBUTE = "biasgate.sampling_rate"
 TAG_ATTRIBUTE = "biasgate.tag"
 AUDIT_ATTRIBUTE = "biasgate.audit"
 DEEPEST = 40
-"""Values in each other that are read."""
 FAILED = 500
 """Status of a request that its span says failed; which one, no convention tells."""
 _ERROR = 2
-"""Code of a span's status for an error."""
 _STRANGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors that reading a value of an unexpected type ends in."""
 _AttributesOf = Callable[[Any], dict[str, Any]]

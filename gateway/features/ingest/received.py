@@ -21,7 +21,6 @@ rejected: not understood. refused: a whole body, answered with 4xx or 503."""
 
 CHAT = "/v1/chat/completions"
 LONGEST_ID = 1000
-"""Characters of an id that a sender gives."""
 LONGEST_NAME = 200
 MOST_MESSAGES = 10_000
 """Messages of an exchange; more are left out."""
@@ -39,12 +38,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Part of an exchange, or all of it, as a span, event or call states it. Times are Unix seconds."""
 
     id: str
-    """`exchange_id` of it."""
     request_id: str
     at: float | None = None
     """Time at which the request came; None where the sender did not say."""
     model: str | None = None
-    """Name of the model, as the client gave it."""
     asked: list[Json] = []
     """Messages of the request, in order, as a chat completion has them."""
     answered: list[Json] = []
@@ -121,7 +118,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     n_ignored: int = 0
     rejected: Rejections = msgspec.field(default_factory=Rejections)
     n_ignored_rates: int = 0
-    """Number of exchanges, or parts of them, that state a sampling rate which does not count."""
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:

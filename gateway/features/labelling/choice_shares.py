@@ -29,7 +29,6 @@ class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
     lower: float
     upper: float
     n: int
-    """Choices."""
     n_clusters: int
 
 

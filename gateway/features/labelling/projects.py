@@ -16,7 +16,6 @@ from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_projects, labelling_tasks, task_labels
 
 _ROWS = 1000
-"""Rows of an INSERT."""
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks with as many labels as are asked for."""
     n_adjudicated: int
     by_rater: dict[str, int]
-    """Labels of each rater."""
 
 
 async def add(database: Database, project: Project, tasks: Sequence[Task]) -> int:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 N_TASKS = 30
 """Tasks of a visit, which takes some minutes."""
 LEAST_CHOICES = 10
-"""Fewest choices for a polygon."""
 YOU = "you"
 FORM = "choice"
 
@@ -44,7 +43,6 @@ class VisitorTask(msgspec.Struct, frozen=True):
 class VisitorTasks(msgspec.Struct, frozen=True):
     tasks: list[VisitorTask]
     least: int
-    """Fewest choices for a polygon."""
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +63,6 @@ class Polygon(msgspec.Struct, frozen=True):
     """The result of a visitor's choices, in words and as a polygon."""
 
     said: str
-    """Sentence about the choices."""
     html: str
     """Figure; empty if the choices are too few."""
 

@@ -125,7 +125,6 @@ _SHARES: Mapping[Label, Callable[[Mapping[str, int]], list[tuple[str, int]]]] = 
     "premise_rejected": lambda row: [("rejected premises read as such", row["premise_rejected"])],
     "partial": lambda row: [("partial answers read as refusals, whole or in part", row["refusal"] + row["partial"])],
 }
-"""The shares that are printed for each label."""
 
 
 def _label(example: Labelled) -> str:

@@ -27,7 +27,6 @@ READINGS: Mapping[str | None, str] = {
     "partial": "partial",
     None: UNREAD,
 }
-"""The label that each reading stands for."""
 _HEAD = "=== "
 
 

@@ -48,7 +48,6 @@ class Outcome(msgspec.Struct, frozen=True):
     label: LabelledSwap
     swapped: str | None
     reason: str | None
-    """Why the text was left alone."""
 
     @property
     def is_contradiction(self) -> bool:

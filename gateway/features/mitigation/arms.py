@@ -36,7 +36,6 @@ class ArmSums(msgspec.Struct, frozen=True):
 
     n: int = 0
     total: float = 0.0
-    """Sum of the values."""
     missing: int = 0
     """Measurements that should have had a value and have none."""
 

@@ -34,7 +34,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """Words after the number, such as the preferred identity."""
     reason: str | None = None
-    """The reason why the number or its interval is missing."""
     origin: Origin = "own"
     decimals: int = 2
     is_change: bool = False

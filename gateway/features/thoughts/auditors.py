@@ -23,7 +23,6 @@ class ThoughtAuditor(MeasuringAuditor):
     version = "1"
     needs_embedder: ClassVar[bool] = False
     compared: ClassVar[str]
-    """Metric in which thoughts and answer are compared."""
 
     def __init__(self, of_answers: MeasuringAuditor) -> None:
         self._of_answers = of_answers

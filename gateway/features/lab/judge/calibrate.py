@@ -20,7 +20,6 @@ from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
 MOST_LABELS = 1_000_000
-"""Labels of the store in one comparison."""
 
 HELP = """\
 Compares a judge with people, and people with one another: how often they agree, the judge's error rates by group, a

@@ -74,7 +74,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     judge: JudgeAgreement | None
     """Agreement with people's consensus; None without a judge, and where labels are neither scores nor names."""
     n_decided: int
-    """Number of judgements whose consensus an adjudicator decided."""
     people: People | None
     """Agreement of people; None unless some judgement has two labels."""
     parts: list[Part]

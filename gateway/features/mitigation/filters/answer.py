@@ -122,7 +122,6 @@ def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
 
 
 MOST_HELD_BYTES = 8 * 1024 * 1024
-"""Bytes of an answer that are held."""
 MOST_CHOICES = 16
 
 ResponseOutcome = Literal[
