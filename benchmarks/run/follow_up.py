@@ -100,9 +100,6 @@ async def _vectors(
     return list(zip(chosen, vectors, strict=True))
 
 
-# Embedding beside the questions.
-
-
 class EmbeddedBeside:
     """Embeds each cluster once its replies are there, about BATCH_SIZE texts of whole clusters at a time."""
 

@@ -24,9 +24,7 @@ NOT_JUDGED = "no judgement"
 
 
 async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
-    """Return the reply with the judge's reading: unchanged without a question, "malformed" with rule JUDGE_FAILED if no
-    reply of the judge could be read. Raises CompletionError when its server gives no reply.
-    """
+    """The reply judged; unchanged without a question, "malformed" if unreadable. CompletionError: no answer."""
     if reply.status != "ok" or not suite.needs_judge:
         return reply
     question = suite.judge_question(item, reply.text, protocol=options.protocol, seed=options.seed)

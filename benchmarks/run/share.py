@@ -1,6 +1,4 @@
-"""A run that several processes ask, by ranges of its items. Its owner offers ranges, asks some, collects the others'
-replies, and alone scores and ends the run. A run without ranges is asked whole.
-"""
+"""A run that several processes ask, by ranges of items, if it has any; its owner collects, scores and ends it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -17,7 +17,4 @@ class Example(msgspec.Struct, frozen=True):
 
 def sha256(examples: Sequence[Example]) -> str:
     """Return the sha256 of all examples in their order."""
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(msgspec.json.encode(example) + b"\n")
-    return digest.hexdigest()
+    return hashlib.sha256(msgspec.json.Encoder().encode_lines(examples)).hexdigest()

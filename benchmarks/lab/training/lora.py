@@ -199,7 +199,6 @@ def _remove_cut_off(out: Path, say: Say) -> None:
 
 
 def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:
-    """The callback that writes losses and cards."""
     import torch
     from transformers import TrainerCallback
 
@@ -218,9 +217,8 @@ def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:
                 (place / "README.md").unlink(missing_ok=True)
             losses = [entry for entry in state.log_history if "loss" in entry]
             lines = [{"step": loss["step"], "loss": loss["loss"]} for loss in losses]
-            content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
             part = out / f"{artefact.LOSSES}.part"
-            part.write_bytes(content)
+            part.write_bytes(msgspec.json.Encoder().encode_lines(lines))
             part.replace(out / artefact.LOSSES)
             card = Card(
                 identity=identity,

@@ -37,12 +37,11 @@ _GIVEN = re.compile(r'\b(?P<person>P1|P2) is given "(?P<word>[^"]*)"')
 class PlantedDecision(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [decision]: odds of the decisions in replies; each except the first is a share of all replies."""
 
-    own, part, known = "domains", "domain", DOMAINS
+    own, part, valid = "domains", "domain", DOMAINS
 
     p_stereotype: Probability = 0.5
     """P(the stigmatised character gets the negative word | each character gets one)."""
     p_neither: Probability = 0.0
-    """Left open."""
     p_refusal: Probability = 0.0
     domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
@@ -57,8 +56,6 @@ class PlantedDecision(Parted, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class _Test(NamedTuple):
-    """One scenario as it was asked."""
-
     domain: str
     a: str
     b: str
@@ -90,12 +87,9 @@ class Planted:
             return Replies({self._verdict(judged): 1.0})
         if _OPENING not in request.user:
             return None
-        prompt = (
-            request.user
-            if request.user in _tests()
-            else next((test for test in _tests() if test in request.user), None)
-        )
-        return None if prompt is None else self._decisions(prompt, _tests()[prompt])
+        text, every = request.user, _tests()
+        prompt = text if text in every else next((prompt for prompt in every if prompt in text), None)
+        return None if prompt is None else self._decisions(prompt, every[prompt])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """Return the value a run of a plan (None: all tests) must find, the same for each category of a domain; None:
