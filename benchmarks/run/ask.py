@@ -11,7 +11,7 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient
 from auditors.types import Completer
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.run.asker import Answer, Asker, answerer, most_at_once
+from benchmarks.run.asker import MOST_AT_ONCE, SHARE_OF_FLIGHT, Answer, Asker, answerer
 from benchmarks.run.log import Replies, RunLog, kept
 from benchmarks.run.plan import Plan
 from benchmarks.run.share import Group, Ranges, Share, Terms, Whole, ranges_of
@@ -115,7 +115,7 @@ async def _ask_part(
     """Ask, keep and report what was kept. Return whether all of it was asked."""
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
     in_flight = plan.options.concurrency or AUTO_CONCURRENCY
-    groups = _OneByOne(part.groups(most_at_once(in_flight)))
+    groups = _OneByOne(part.groups(max(1, min(MOST_AT_ONCE, in_flight // SHARE_OF_FLIGHT))))
 
     async def work() -> None:
         while not stop.is_set() and not asker.verdict and (group := await groups.next()) is not None:

@@ -26,11 +26,6 @@ NOT_ASKED = {"requests": 0}
 """The `usage` of a reply that came with another, which has the cost of both."""
 
 
-def most_at_once(in_flight: int) -> int:
-    """Return how many replies of an item to ask for in a request, by how many requests of the run may be in flight."""
-    return max(1, min(MOST_AT_ONCE, in_flight // SHARE_OF_FLIGHT))
-
-
 class Draws:
     """Remembers for a server whether it draws several replies."""
 

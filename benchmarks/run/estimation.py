@@ -196,12 +196,9 @@ def _by_chance(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats])
 def _columns(cells: Sequence[Cell]) -> list[Floats]:
     names = sorted({name for cell in cells for name in cell.clusters})
     row = {name: place for place, name in enumerate(names)}
-    weights = np.array([_weights(name) for name in names]).reshape(-1, N_RESAMPLES)
+    draws = (np.random.default_rng(zlib.crc32(name.encode())) for name in names)
+    weights = np.array([rng.standard_exponential(N_RESAMPLES) for rng in draws]).reshape(-1, N_RESAMPLES)
     return [_resampled(cell, weights[[row[name] for name in cell.clusters]]) for cell in cells]
-
-
-def _weights(name: str) -> Floats:
-    return np.random.default_rng(zlib.crc32(name.encode())).standard_exponential(N_RESAMPLES)
 
 
 def _resampled(cell: Cell, weights: Floats) -> Floats:

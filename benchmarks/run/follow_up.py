@@ -54,10 +54,8 @@ async def embedded_parts(
     """Yield the replies of `embedded` cluster by cluster, so that memory holds a single cluster's vectors."""
     if embedder is None or not plan.suite.needs_embedder:
         return
-    by_cluster: dict[str, list[Item]] = {}
-    for item in plan.items:
-        by_cluster.setdefault(item.cluster, []).append(item)
-    ordered = [item for items in by_cluster.values() for item in items]
+    order = {name: place for place, name in enumerate(dict.fromkeys(item.cluster for item in plan.items))}
+    ordered = sorted(plan.items, key=lambda item: order[item.cluster])
     chosen = _to_embed(plan.suite, observed(msgspec.structs.replace(plan, items=ordered), replies))
     pairs: list[tuple[Observation, NDArray[np.float32]]] = []
     while batch := list(islice(chosen, BATCH_SIZE)):
