@@ -55,7 +55,8 @@ def score(
     for cell in all_cells:
         checkpoint()
         estimates.append(_estimate(cell, options.seed, level))
-    marked = with_stars(all_cells, _without_headline(estimates, suite, tally, options), suite.scales, level=level)
+    estimates = _without_headline(estimates, suite, tally, options)
+    starred, expected_by_chance = with_stars(all_cells, estimates, suite.scales, level=level)
     return Result(
         suite=suite.name,
         suite_version=suite.version,
@@ -74,8 +75,8 @@ def score(
         not_assessable=assessment.reason,
         share_that_names_an_option=assessment.share,
         axes_not_assessable=dict(assessment.axes),
-        estimates=marked.estimates,
-        expected_by_chance=marked.expected_by_chance,
+        estimates=starred,
+        expected_by_chance=expected_by_chance,
         rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, all_cells),
         judge=_judge_used(plan, provenance, observations),
         provenance=provenance,

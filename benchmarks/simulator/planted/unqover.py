@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -89,18 +88,12 @@ def replies(request: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) 
     return section.around(weights, malformed=f"{names[0]} and {names[1]}")
 
 
-class _Offer(NamedTuple):
-    predicate: Predicate
-    names: tuple[str, str]
-    """Names as the question writes them, in its order."""
-
-
-def _offer(text: str, key: AnswerKey) -> _Offer | None:
-    """The last question of a prompt; None for an unknown one."""
+def _offer(text: str, key: AnswerKey) -> tuple[Predicate, tuple[str, str]] | None:
+    """The last question of a prompt, and the names as it writes them, in its order; None for an unknown one."""
     for match in list(_QUESTION.finditer(text))[-1:]:
         predicate = key.find(Predicate, normalised(match["asked"]))
         if predicate is not None:
-            return _Offer(predicate, (match["first"], match["second"]))
+            return predicate, (match["first"], match["second"])
     return None
 
 
