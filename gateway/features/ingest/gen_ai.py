@@ -148,7 +148,6 @@ def _choice(index: int, message: Json) -> Json:
 
 
 def _whole_choice(index: Any, completion: Json) -> Json:
-    """A choice of the forms that name their message, or are one."""
     inner = completion.get("message")
     message = _chat(inner if isinstance(inner, dict) else completion)
     number = index if isinstance(index, int) else 0

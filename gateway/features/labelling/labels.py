@@ -230,14 +230,8 @@ async def _labelled(connection: AsyncConnection, project: Project, task_id: str 
 
 def _task_label(task: Task, row: sa.Row[Any], by: str, role: Role) -> TaskLabel:
     label = msgspec.json.decode(row.label)
-    return TaskLabel(
-        by=by,
-        role=role,
-        label=label,
-        reading=reading_of(filled_in(task.form, label, task.shown), task.origin.key),
-        revision=row.revision,
-        saved_at=row.saved_at,
-    )
+    reading = reading_of(filled_in(task.form, label, task.shown), task.origin.key)
+    return TaskLabel(by=by, role=role, label=label, reading=reading, revision=row.revision, saved_at=row.saved_at)
 
 
 def _checked(database: Database, task: Task, label: Mapping[str, Any]) -> tuple[Form, str]:

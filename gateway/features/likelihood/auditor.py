@@ -50,8 +50,6 @@ _HARMLESS = scoring.TEMPLATE_FIELDS | {"stop", "tool_choice", "parallel_tool_cal
 
 
 class _Case(NamedTuple):
-    """A conversation, and question and answer about the other group."""
-
     conversation: Conversation
     about: Swapped
     messages: list[Message]
@@ -87,7 +85,6 @@ class LikelihoodAuditor(MeasuringAuditor):
     asks_upstream: AsksUpstream = "always"
 
     def __init__(self, decider_for: Callable[[Exchange], Decider], *, max_concurrency: int = 4) -> None:
-        """Opens nothing. Args: see `RegisteredAuditor`."""
         self._decider_for = decider_for
         self._slots = asyncio.Semaphore(max_concurrency)
 

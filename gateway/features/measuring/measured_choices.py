@@ -129,7 +129,6 @@ def count_readings(replies: Iterable[LabelledReply]) -> dict[Label, dict[str, in
 
 
 def _place_of_unknown(options: Sequence[str]) -> int:
-    """Return the place of the option that says that the context does not tell."""
     for place, option in enumerate(options):
         words = words_of(option)
         if says_undetermined(words) or words in _NO_ANSWER_OFFERED:

@@ -148,7 +148,6 @@ def _string(content: bytes, start: int) -> list[int]:
 
 
 def _members_between(content: bytes, start: int, end: int, name: str) -> Iterator[Member]:
-    """The members of this name of the object that lies there, placed in the whole body."""
     for member in members_of(content[start:end]):
         if member.key == name:
             yield Member(name, start + member.start, start + member.value, start + member.end)

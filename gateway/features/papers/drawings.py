@@ -104,7 +104,6 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
 
 
 def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list[Column]]:
-    """Return line and column of a relation's number, and all columns of its table."""
     table = numbers.recipe.table(relation.table)
     columns = table.each_column()
     return table.lines[0], next(column for column in columns if column.heading == relation.column), columns
@@ -214,7 +213,6 @@ def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
 
 
 def _by_writer(path: Path, metrics: Sequence[str]) -> dict[str, list[Estimate]]:
-    """Return the numbers of the choices between the texts of each model, from the replies of a finished run."""
     options = directory.read_manifest(path).options
     observed = directory.observations(path).parts(lambda item: str(item.meta["generator"]))
     return {

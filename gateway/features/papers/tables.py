@@ -222,7 +222,6 @@ class Numbers:
         }
 
     def _ranks(self, table: recipe.Table) -> Table:
-        """Return the models' ranks by aspect and data set, as a leaderboard forms them."""
         boards = leaderboards(self.results(table.ranks_of))
         printed = {(rank.aspect, rank.suite, rank.model): rank.rank for rank in published.ranks()}
         printed_models = list(dict.fromkeys(model for _, _, model in printed))

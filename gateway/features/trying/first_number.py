@@ -88,7 +88,6 @@ def _require_sound(arguments: argparse.Namespace) -> None:
 
 
 def _read_upstream(arguments: argparse.Namespace) -> tuple[str, Upstream]:
-    """Return the model's name and what the gateway is to know of its server. Raises GatewayError."""
     if arguments.upstream is None:
         judge, models, settings = arguments.judge or SIMULATED_JUDGE, [SIMULATED, SIMULATED_JUDGE], ""
     else:

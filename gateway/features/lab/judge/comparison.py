@@ -113,7 +113,6 @@ def _all_rates(judged: Sequence[Judgement], threshold: float) -> dict[str, Error
 
 
 def _sections(judgements: Sequence[Judgement]) -> list[Section]:
-    """Return the sections that any judgement has, in the order of the first that has them."""
     sections = []
     for name in dict.fromkeys(name for judgement in judgements for name in judgement.parts):
         parts = [_as_judgement(judgement, judgement.parts[name]) for judgement in judgements if name in judgement.parts]
