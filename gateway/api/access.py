@@ -35,11 +35,9 @@ class _Rules(NamedTuple):
 
 class Access:
     """The guard of every route: lets in those that `route_access` names for it. Their `Holder` is the request's `user`.
-    `config`: gives the configuration in force; read for each request, so that a reload replaces keys. `invitations`:
-    the links of raters, of each feature that keeps some. `is_public`: a server without a control key listens beyond
-    this machine; only raters enter then. `asks_raters_for_links`: a server without a control key lets in only raters
-    once one of them has a link. `routes`: who may call each route, by method and path. Raises ConfigError as
-    `ControlKeys` does.
+    `config`: in force, read for each request. `invitations`: the links of raters. Without a control key: if the server
+    `is_public`, or `asks_raters_for_links` and a rater has a link, only raters enter. Raises ConfigError as
+    `ControlKeys`.
     """
 
     def __init__(

@@ -279,7 +279,6 @@ def _respond(page: EncodedPage[Any]) -> Response[bytes]:
 
 
 def _clean_text(name: str, text: str) -> str:
-    """Return the text without outer blanks and characters that databases drop. Raises RequestError for blanks."""
     cleaned = text.replace("\x00", "").strip()
     if not cleaned:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")

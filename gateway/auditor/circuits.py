@@ -1,7 +1,4 @@
-"""The circuits of all auditors: which servers are sick, which exchanges wait for them, and when they are asked again.
-The rule is `backpressure.circuit_breaker`'s; the state is in the store: several processes agree within REFRESH_SECONDS.
-Each process counts failures in a row for itself.
-"""
+"""The circuits of all auditors; the state is in the store, which the processes read every REFRESH_SECONDS."""
 
 import asyncio
 import logging

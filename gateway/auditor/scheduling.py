@@ -136,7 +136,6 @@ def _runs_of(request: AuditRequest, known_suites: Sequence[dict[str, Any]]) -> t
 
 
 async def _fingerprints(config: Config, upstream: UpstreamConfig) -> dict[str, str]:
-    """Model to fingerprint, of the models that the upstream is configured for. Raises CompletionError."""
     named = await served_models(upstream.origin, config.secret(upstream.api_key_env))
     return {
         model: fingerprint_of([entry])

@@ -183,7 +183,6 @@ class SuiteRuns:
         )
 
     def _share(self, run: Run, log: StoreLog, servers: tuple[str | None, ...]) -> RunShare | None:
-        """Return the share of a run; None for a run that one auditor asks alone."""
         if self._database.dialect == "sqlite":
             return None
         reason = why_whole(msgspec.convert(run.options, RunOptions))
@@ -211,7 +210,6 @@ class SuiteRuns:
     def _clients(
         self, stack: AsyncExitStack, watch: "_Watch", upstream: UpstreamConfig, suite: Suite, concurrency: int
     ) -> tuple[Completer, Completer | None]:
-        """Return the clients of the model's server and of the judge's own, if it has one; closed with the stack."""
         key = self._config.secret(upstream.api_key_env)
         limiter = self._limiters.of(upstream.origin, upstream.name, key)
         priority = audit_priority(self._config, upstream)
@@ -252,7 +250,6 @@ class SuiteRuns:
         )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
-        """The judge's own server; None when it is served with the model."""
         settings = self._config.auditors.judge
         if settings.base_url is None:
             return None

@@ -94,7 +94,6 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
-    """Return the tables with an alarm first, then those that leave out the neutral value, then the others."""
     rows_by_key: dict[tuple[str, ...], list[LiveEstimate]] = {}
     for estimate in estimates:
         sampling = UNKNOWN_SAMPLING if estimate.instrument.startswith(UNKNOWN_SAMPLING) else ""

@@ -1,7 +1,5 @@
-"""Ranges of a suite run that several auditors ask at once (PostgreSQL): which auditor asks which, and until when. The
-auditor that claimed the run offers them, asks them like the others, takes over what a dead one had, and collects the
-rest. A range is its owner's until its lease ends and someone else takes it; replies are kept in the transaction that
-extends the lease.
+"""Ranges of a suite run that several auditors ask at once (PostgreSQL). The auditor that claimed the run offers them,
+asks like the others, takes over what a dead one had, and collects. A lease that ended, and was taken, ends ownership.
 """
 
 from collections.abc import Sequence
