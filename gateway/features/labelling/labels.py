@@ -80,9 +80,8 @@ class LabelledTask(msgspec.Struct, frozen=True, kw_only=True):
 async def save(
     database: Database, project: str, task_id: str, rater: str, label: Mapping[str, Any], revision: int
 ) -> Saved:
-    """Store a rater's label (of a live exchange also as its annotation, which corrects estimates), in place of the
-    older. `revision`: of the opened form, 0 for the first label. Raises NotFoundError; RequestError for a label that is
-    not a filled-in form; ConflictError for a form out of date.
+    """Store a rater's label, of a live exchange also as its annotation, replacing the older. `revision`: of the opened
+    form, first 0. Raises NotFoundError, RequestError (no filled-in form), ConflictError (form out of date).
     """
     async with database.begin() as connection:
         stored = await require(connection, project, locked=True)
@@ -91,9 +90,8 @@ async def save(
 
 
 async def save_all(database: Database, project: str, entries: Sequence[Entry], *, replace: bool) -> int:
-    """Store raters' labels that were given elsewhere, all or none; returns the number that are new or changed. Raises
-    as `save`, with the entry's number; ConflictError for two labels of a task by the same rater among the entries, or,
-    without `replace`, a stored and another.
+    """Store raters' labels given elsewhere, all or none; returns the number that are new or changed. Raises as
+    `save`, with the entry's number; ConflictError for two labels of a rater and task (`replace`: in `entries` alone).
     """
     n_changed = 0
     async with database.begin() as connection:
