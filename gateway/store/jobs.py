@@ -82,13 +82,9 @@ async def finish(database: Database, job: Job, *, owner: str) -> None:
 
 async def release(database: Database, job: Job, *, owner: str, delay_seconds: float, counts: bool) -> None:
     """Makes a claimed job ready again after a pause; `counts` says whether the attempt was one."""
-    free = {
-        "lease_owner": None,
-        "lease_until": None,
-        "available_at": time.time() + delay_seconds,
-        "attempts": job.attempts if counts else job.attempts - 1,
-    }
-    await database.change_rows(sa.update(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner).values(free))
+    at, attempts = time.time() + delay_seconds, job.attempts if counts else job.attempts - 1
+    mine = sa.update(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner)
+    await database.change_rows(mine.values(lease_owner=None, lease_until=None, available_at=at, attempts=attempts))
 
 
 async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
