@@ -12,7 +12,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.types import JudgeForm
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
-from benchmarks.lab.training.examples import Example
+from benchmarks.lab.training.artefact import Example
 from benchmarks.run import directory
 from benchmarks.suites.ltf_test.judge import Judgement, JudgementError, parse_judgement
 from benchmarks.suites.ltf_test.prompts import judge_question

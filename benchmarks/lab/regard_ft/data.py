@@ -18,7 +18,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
-from benchmarks.lab.training.examples import Example
+from benchmarks.lab.training.artefact import Example
 from benchmarks.suites.ltf_test.data import questions
 
 GENERATOR = "composed-1"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from auditors.json_errors import UNREADABLE
+from auditors.types import Message
 from benchmarks.errors import BenchmarkError, writing
 from benchmarks.lab.training import base_model
 from benchmarks.lab.training.recipe import Recipe
@@ -16,6 +17,13 @@ CARD, WEIGHTS, TRAINING, LOSSES = "card.json", "adapter_model.safetensors", "tra
 CHECKPOINT, ADAPTER = "checkpoint-", "adapter"
 
 T = TypeVar("T")
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A training example: only the answer is learned; the prompt is what it is an answer to."""
+
+    prompt: tuple[Message, ...]
+    answer: str
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
