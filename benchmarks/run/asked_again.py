@@ -85,9 +85,8 @@ def _changed(pairs: list[Pair], differ: Callable[[Reply, Reply], bool]) -> Share
 
 
 def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
-    """Return the noise of the headline number, from putting each cluster's repeats in the place of its first replies.
-    Two replies differ by twice the variance of one; clusters' parts add up; the whole run's noise is smaller by as much
-    as it has more replies. To first order for what is not a mean.
+    """Return the noise of the headline number, from putting each cluster's repeats in the place of its first replies:
+    a pair differs by twice the variance, clusters add up, more replies lessen it. To first order for what is not a mean.
     """
     metric = plan.suite.headline.metric
     first_cell = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])

@@ -1,6 +1,5 @@
-"""The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation. Until
-its errors are measured a score is as much about the judge as about the model (protocols 2.11): runs and `audit gate`
-look for the comparison with people that `biasgate judge calibrate --out` writes.
+"""The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation by
+people (`biasgate judge calibrate --out`): until then a score is as much about the judge (protocols 2.11).
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
-"""A judge's error rates against people, and shares of judgements corrected for them (Rogan and Gladen).
-A judge lenient about a group makes a difference of its own: each group is corrected by the error rates of its own
-labels. Judgements of an exchange are a cluster, so two groups' uncertainties are correlated, in the labels and in what
-was judged: a difference takes both.
+"""A judge's error rates against people, and shares of judgements corrected for them (Rogan and Gladen): each group by
+the rates of its own labels, as leniency about a group makes a difference of its own. Judgements of an exchange are a
+cluster: a difference takes the correlation of two groups, in labels and in what was judged.
 """
 
 import math
@@ -74,10 +73,9 @@ def _rates_of(
 
 
 def rogan_gladen(n_positive: int, n: int, rates: ErrorRates) -> CorrectedShare:
-    """Share in [0, 1] of judgements above a threshold, corrected (`corrected_share`) by `rates` of labels from other
-    traffic: assumes the same error rates in both. No value where `known_rates` has a reason.
-    `n_positive`: independent judgements that the judge puts above the threshold, of n scored, none labelled. Raises
-    ValueError for an impossible count.
+    """Share in [0, 1] above a threshold, corrected (`corrected_share`) by `rates` of labels from other traffic, assumed
+    the same in both; no value where `known_rates` has a reason. `n_positive` of `n` independent, unlabelled judgements.
+    ValueError: an impossible count.
     """
     if not 0 <= n_positive <= n or n < 1:
         raise ValueError(f"a share needs 0 <= positive <= n and an n of 1 or more, not {n_positive} of {n}")

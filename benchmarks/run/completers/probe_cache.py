@@ -1,6 +1,5 @@
-"""Remembers for a day a server's answers to the questions that begin a run (thinking, what it tells). Their name is of
-address, the server's start (vLLM's /metrics; a server without it is asked again), day, and whole question with its
-place among equal ones. Refusals and failures are not kept.
+"""Remembers for a day a server's answers to a run's first questions (thinking, what it tells), by address, start
+(vLLM's /metrics; else asked again), question and place among equal ones. Refusals and failures are not kept.
 """
 
 import hashlib

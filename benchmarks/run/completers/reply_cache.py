@@ -1,6 +1,5 @@
-"""Uses replies of earlier runs again, if asked for (`--reply-cache`): they add no observation and hide what serving
-changes. Only to the same body, from the same address, at temperature 0, with the server's present fingerprint; each
-once a run, and none kept since the run began (a --resume asks the same).
+"""Uses replies of earlier runs again (`--reply-cache`), which hides what serving changes: same body and address, at
+temperature 0, the server's present fingerprint; each once a run, none kept since it began.
 """
 
 import hashlib
