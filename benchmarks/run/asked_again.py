@@ -86,7 +86,7 @@ def _changed(pairs: list[Pair], differ: Callable[[Reply, Reply], bool]) -> Share
 
 def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
     """Return the noise of the headline number, from putting each cluster's repeats in the place of its first replies:
-    a pair differs by twice the variance, clusters add up, more replies lessen it. To first order for what is not a mean.
+    pairs differ by twice the variance, clusters add up, more replies lessen it. To first order for what is not a mean.
     """
     metric = plan.suite.headline.metric
     first_cell = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])
