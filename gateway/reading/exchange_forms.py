@@ -176,11 +176,12 @@ class Shown:
         """One row; `why` it has no score."""
         exchange, score = result.exchange, result.score
         text = self._text(result.stored)
+        of_score: dict[str, Any] = {name: getattr(score, name, None) for name in _OF_SCORE}
         return ShownExchange(
             **{name: getattr(exchange, name) for name in _OF_EXCHANGE},
             key=exchange.key_name,
             state=result.stored.state,
-            **{name: getattr(score, name, None) for name in _OF_SCORE},
+            **of_score,
             inclusion_probability=score.inclusion_probability
             if score and exchange.sender_rate is not None
             else exchange.known_probability,
