@@ -41,7 +41,7 @@ _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """Fields besides a request's words and limits; `min_tokens` may be `max_tokens` at most. Raises NotAuditableError."""
+    """Fields besides a request's words and limits; `min_tokens` is `max_tokens` at most. Raises NotAuditableError."""
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
     translate = _TRANSLATED.get(endpoint)
     translated = translate(fields) if translate else fields

@@ -1,8 +1,20 @@
 """Mistakes a user of the benchmarks can act on. One line each: what is wrong, the value, what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class BenchmarkError(Exception):
     """Base of every error that the benchmarks raise on purpose. The command line prints it as one line and exits 2."""
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Raise BenchmarkError for what cannot be written; `path` is named."""
+    try:
+        yield
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 class DatasetError(BenchmarkError):

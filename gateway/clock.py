@@ -1,6 +1,5 @@
-"""Detects jumps of the wall clock: an administrator or NTP sets it, or the machine was suspended. Times that several
-processes compare, or that outlive a process, are wall times. Code that deletes for age asks first whether the clock is
-to be trusted.
+"""Detects jumps of the wall clock (it was set, or the machine was suspended). Times that several processes compare, or
+that outlive one, are wall times. Code that deletes for age asks first whether to trust the clock.
 """
 
 import logging

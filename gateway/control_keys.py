@@ -1,6 +1,4 @@
-"""The control keys: whose key a request carries, and the sessions of the console that stand for one for a while.
-Imports no web framework, as the auditor checks the same keys at its own endpoint.
-"""
+"""The control keys and the console's sessions. No web framework: the auditor checks the same keys at its endpoint."""
 
 import base64
 import hashlib
@@ -36,9 +34,7 @@ class _Key(NamedTuple):
 
 
 class ControlKeys:
-    """The keys of a configuration; falsy without any: open. ConfigError: a variable is not set, or two values are
-    equal.
-    """
+    """The keys of a configuration; falsy without any: open. ConfigError: an unset variable, or equal values."""
 
     def __init__(self, config: Config) -> None:
         self._salt = secrets.token_bytes(32)

@@ -1,6 +1,5 @@
 """A common beat for all clocks of a process: those that tick together wake it once, as being woken up is most of what
-an idle process costs. On the beat a clock of 0.1 s ticks at every second tick of a clock of 0.05 s, and its work is
-called without a task. The beat begins when the process does, so that processes of a machine do not all wake at once.
+an idle process costs. The beat begins with the process, so that processes of a machine do not all wake at once.
 """
 
 import asyncio

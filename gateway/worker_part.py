@@ -34,9 +34,7 @@ class WorkerPart:
         return {}
 
     def mitigation(self, config: Config) -> Mitigation | None:
-        """What treats a configuration's requests, None: nothing; called at each (re)load, the first feature by name
-        wins. ConfigError keeps the configuration before it.
-        """
+        """Return what treats requests, or None; the first feature by name wins. ConfigError: the old stays in force."""
         return None
 
     def start(self) -> None:

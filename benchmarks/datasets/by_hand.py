@@ -65,11 +65,7 @@ def _find(name: str, stored_as: str, source: Path) -> Path:
 def _from_zip(name: str, path: Path, raw: bytes, key: str) -> bytes:
     """Return the single member called `key`, in any folder; files that a Mac adds to the archive do not count."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        members = [
-            member
-            for member in archive.namelist()
-            if PurePosixPath(member).name == key and not member.startswith("__MACOSX/")
-        ]
+        members = [m for m in archive.namelist() if PurePosixPath(m).name == key and not m.startswith("__MACOSX/")]
         if len(members) != 1:
             raise DatasetError(
                 f"{name}: {path} must hold {key} once, not {len(members)} times: unpack it and pass the file"

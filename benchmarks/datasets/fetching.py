@@ -85,8 +85,6 @@ def git_blob_id(content: bytes) -> str:
 
 
 class _Source:
-    """Gets the files of a data set from the upstream or a mirror, each verified."""
-
     def __init__(self, spec: DatasetSpec, mirror: str | None, folder: Path, on_progress: Progress | None) -> None:
         self._known = spec
         self._mirror = mirror

@@ -52,7 +52,6 @@ def draw(chart: Chart, width: float = WIDE) -> str:
 
 
 def _scale(chart: Chart, panel: Panel) -> Scale:
-    """Return a scale from the least to the greatest number drawn, within the range of the metric."""
     drawn = all_numbers(chart.dots) + keep_finite([chart.neutral]) or [chart.low, chart.high]
     low, high, reach = min(drawn), max(drawn), chart.high - chart.low
     room = max(ROOM * (high - low), (LEAST_SHARE * reach - (high - low)) / 2)

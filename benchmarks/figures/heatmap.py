@@ -86,7 +86,6 @@ def legend(*, low: float, high: float) -> tuple[Key, ...]:
 
 
 def _draw_headings(picture: Element, place: int, name: str, code: str, left: float) -> None:
-    """Name and code before a row, the code over its column."""
     middle, y = left + (place + 0.5) * CELL_WIDTH, HEAD + (place + 0.5) * CELL_HEIGHT + 4
     hint(text(picture, 0, y, fitted(name, left - CODE_WIDTH, 12)), name)
     cut_code = fitted(code, CODE_WIDTH - 6, 12)

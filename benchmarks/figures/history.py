@@ -168,7 +168,6 @@ def _down(chart: Chart) -> Scale:
 
 
 def _places(chart: Chart) -> int:
-    """Decimals: one more than the ticks have."""
     scale = _down(chart)
     return ticks(scale.low, scale.high)[1] + 1
 
@@ -289,7 +288,6 @@ def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
 
 
 def _outside(chart: Chart) -> list[str]:
-    """Marks that lie before the picture begins or after it ends."""
     if not chart.buckets:
         return []
     across = _across(chart, WIDE)

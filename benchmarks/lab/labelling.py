@@ -21,15 +21,12 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     form: FormName
     tasks: list[Task]
     n_usable: int
-    """Number of replies that the tasks were drawn from."""
     n_without: int
     """Replies about which the form asks nothing, or without a text."""
 
 
 def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed: int = 0) -> Drawn:
-    """Tasks of a run in a form (None: the suite's usual): `n` replies, each equally probable, or all. Raises
-    BenchmarkError if `path` is not a run directory, its suite has no such form, or it has fewer than n replies.
-    """
+    """`n` tasks of a run (None: all), equally probable. BenchmarkError: no run, no such form, fewer than n replies."""
     options = directory.read_manifest(path).options
     suite = registry.find(options.suite)
     if not suite.labelling_forms:

@@ -1,6 +1,4 @@
-"""Reads numbers printed in the papers, always named as published, with paper and table (sources: README of this
-folder). No paper prints an interval or a number of replies for these, so none is made up here.
-"""
+"""Reads numbers printed in the papers (sources: README here), always named as published; no paper prints intervals."""
 
 import csv
 from functools import cache
@@ -23,9 +21,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """Our number of the same; axis None over all axes."""
     value: float
     decimals: int
-    """Decimals in print."""
     mark: str = ""
-    """A star, as printed."""
     identity: str = ""
     """Identity in brackets after it."""
     note: str

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import N_PERMUTATIONS, N_RESAMPLES, holm, paired_swap_p_value
+from auditors.metrics.bootstrap import N_PERMUTATIONS, holm, paired_swap_p_value
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
@@ -26,7 +26,6 @@ from benchmarks.run.score import cells
 from benchmarks.suites import registry
 from benchmarks.suites.common.counting import cluster_sums, rate, unit
 from benchmarks.suites.common.estimation import (
-    MAX_UNDEFINED_SHARE,
     MIN_CLUSTERS,
     Cell,
     CellKey,
@@ -34,6 +33,7 @@ from benchmarks.suites.common.estimation import (
     point,
     resampled,
     too_few,
+    too_undefined,
 )
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Observation
@@ -231,7 +231,6 @@ def _demand_comparable(run_a: ComparedRun, run_b: ComparedRun) -> None:
 
 
 def _other_data(a: directory.Manifest, b: directory.Manifest) -> dict[str, tuple[str, str]]:
-    """Return the kinds of data that differ; of one kind the hashes."""
     if a.dataset_sha256 == b.dataset_sha256:
         return {}
     if a.options.data != b.options.data:
@@ -258,7 +257,6 @@ def _differing(options_a: RunOptions, options_b: RunOptions) -> dict[str, list[s
 
 
 def _other_servers(a: Result | None, b: Result | None) -> dict[str, list[str]]:
-    """Return the policies and the fingerprints of finished runs, where they differ."""
     if a is None or b is None:
         return {}
     prints = [", ".join(side.provenance.fingerprints) or "none given" for side in (a, b)]
@@ -343,11 +341,7 @@ def _design(a: Cell, b: Cell, clusters: tuple[str, ...]) -> tuple[tuple[str, ...
 def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: float) -> Difference:
     value_a, value_b = point(a), point(b)
     row = Difference(
-        metric=a.metric,
-        axis=a.axis,
-        group=a.group,
-        reference=a.reference,
-        subset=a.subset,
+        **a.key._asdict(),
         value_a=value_a,
         value_b=value_b,
         difference=None,
@@ -377,8 +371,7 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: f
     row = msgspec.structs.replace(row, p_value=None if math.isnan(p_value) else min(1.0, penalty * p_value))
     if bootstrap.interval is None or bootstrap.is_degenerate:
         return msgspec.structs.replace(row, reason=SAME_DIFFERENCE)
-    if bootstrap.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
-        reason = f"no interval: undefined in {bootstrap.n_undefined} of {N_RESAMPLES} resamples"
+    if (reason := too_undefined(bootstrap)) is not None:
         return msgspec.structs.replace(row, reason=reason)
     # As for a single estimate: the interval always holds the value.
     ends = (min(bootstrap.interval.lower, value_b - value_a), max(bootstrap.interval.upper, value_b - value_a))

@@ -10,6 +10,7 @@ from benchmarks.reporting.flips import Flip, counted
 from benchmarks.reporting.pages import template
 from benchmarks.run.estimation import FALSE_STARS
 from benchmarks.suites import registry
+from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Scale
 
 
@@ -57,17 +58,12 @@ def _is_starred(row: Difference) -> bool:
 
 
 def _forests(comparison: Comparison) -> list[Forest]:
-    """Return the forests by metric, the suite's headline first."""
     suite = registry.known(comparison.suite)
     first = suite.headline.metric if suite else None
     forests = []
     for metric in sorted(dict.fromkeys(row.metric for row in comparison.differences), key=lambda name: name != first):
         rows = [row for row in comparison.differences if row.metric == metric]
-        rows.sort(
-            key=lambda row: [
-                (name is not None, name or "") for name in (row.axis, row.group, row.reference, row.subset)
-            ]
-        )
+        rows.sort(key=lambda row: [(n is not None, n or "") for n in (row.axis, row.group, row.reference, row.subset)])
         ends = [abs(end) for row in rows for end in (row.difference, row.lower, row.upper) if end is not None]
         widest = max(ends, default=0.0) or 1.0
         suite_scale = suite.scales.get(metric) if suite else None
@@ -81,11 +77,7 @@ def _forests(comparison: Comparison) -> list[Forest]:
 
 def _drawn(row: Difference) -> Estimate:
     return Estimate(
-        metric=row.metric,
-        axis=row.axis,
-        group=row.group,
-        reference=row.reference,
-        subset=row.subset,
+        **{name: getattr(row, name) for name in CellKey._fields},
         value=row.difference,
         lower=row.lower,
         upper=row.upper,

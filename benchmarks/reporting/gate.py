@@ -110,9 +110,7 @@ def judge(
             f'requirement "{requirement.text}": unknown metric "{requirement.metric}"'
             f"{nearest(requirement.metric, metrics)}; known: {', '.join(sorted(metrics))}"
         )
-    matching = [
-        (result, estimate) for result in own for estimate in result.estimates if _speaks_of(requirement, estimate)
-    ]
+    matching = [(result, e) for result in own for e in result.estimates if _speaks_of(requirement, e)]
     if not matching:
         of_metric = [estimate for estimate in estimates if estimate.metric == requirement.metric]
         raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(of_metric)}')

@@ -24,10 +24,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def text(checked: Checked) -> str:
-    lines = (
-        f"{'pass' if verdict.passed else 'FAIL'}  {verdict.requirement}  ({verdict.where}: {_print(verdict)})"
-        for verdict, _ in checked
-    )
+    lines = (f"{'pass' if v.passed else 'FAIL'}  {v.requirement}  ({v.where}: {_print(v)})" for v, _ in checked)
     return "".join(f"{visible_line(line)}\n" for line in lines)
 
 
@@ -75,9 +72,7 @@ def sarif(checked: Checked) -> str:
         "version": version("biasgate"),
         "rules": [{"id": rule, "shortDescription": {"text": f"Required: {rule}"}} for rule in rules],
     }
-    results = [
-        _result(verdict, path, rules.index(verdict.requirement)) for verdict, path in checked if not verdict.passed
-    ]
+    results = [_result(v, path, rules.index(v.requirement)) for v, path in checked if not v.passed]
     run = {"tool": {"driver": driver}, "invocations": [{"executionSuccessful": True}], "results": results}
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(log), indent=1).decode() + "\n"
@@ -91,7 +86,6 @@ def _print(verdict: Verdict) -> str:
 
 
 def _describe(check: Verdict) -> str:
-    """A verdict in one sentence, with all that stands behind its number."""
     held = "holds" if check.passed else "does not hold"
     about = f"{check.result.suite} of {check.result.model}: {check.requirement} {held} ({check.where}: {_print(check)})"
     if check.estimate is None or check.estimate.value is None:

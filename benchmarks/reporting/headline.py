@@ -34,10 +34,7 @@ def stated(result: Result, estimate: Estimate) -> Estimate:
 
 
 def _coarsest(estimates: list[Estimate]) -> list[Estimate]:
-    levels = (
-        [estimate for estimate in estimates if all(getattr(estimate, key) is None for key in keys)]
-        for keys in _COARSEST_FIRST
-    )
+    levels = ([e for e in estimates if all(getattr(e, key) is None for key in keys)] for keys in _COARSEST_FIRST)
     return next(level for level in levels if level)
 
 

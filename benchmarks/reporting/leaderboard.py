@@ -175,18 +175,12 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def not_assessable(self) -> list[str]:
         """Models that have no place, with the reason."""
-        return [
-            f"{standing.model}: {standing.not_assessable}" for standing in self.standings if standing.not_assessable
-        ]
+        return [f"{s.model}: {s.not_assessable}" for s in self.standings if s.not_assessable]
 
     @property
     def shown_aspects(self) -> list[int]:
         """Places of the aspects in which some model has a score."""
-        return [
-            at
-            for at in range(len(self.aspects))
-            if any(standing.aspects[at] is not None for standing in self.standings)
-        ]
+        return [at for at in range(len(self.aspects)) if any(s.aspects[at] is not None for s in self.standings)]
 
     @property
     def folded_aspects(self) -> str:
@@ -353,10 +347,7 @@ def _too_few(rule: RankRule, estimates: Sequence[Estimate]) -> str | None:
 
 def _with_ties(entries: Sequence[Entry]) -> list[Entry]:
     held = Counter(entry.rank for entry in entries if entry.rank is not None)
-    return [
-        entry if entry.rank is None else msgspec.structs.replace(entry, is_tied=held[entry.rank] > 1)
-        for entry in entries
-    ]
+    return [e if e.rank is None else msgspec.structs.replace(e, is_tied=held[e.rank] > 1) for e in entries]
 
 
 def _ranges(
@@ -384,10 +375,7 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
         for model, entry in zip(models, row.entries, strict=True):
             sums[row.aspect, model] = sums.get((row.aspect, model), 0.0) + (entry.rank or 0.0)
     unplaced = {
-        (row.aspect, model)
-        for row in complete
-        for model, entry in zip(models, row.entries, strict=True)
-        if entry.rank is None
+        (row.aspect, model) for row in complete for model, e in zip(models, row.entries, strict=True) if e.rank is None
     }
     scores = normalised_rank_scores({key: total for key, total in sums.items() if key not in unplaced})
     n_rows = {aspect: sum(row.aspect == aspect for row in complete) for aspect in aspects}
@@ -409,9 +397,7 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
                 model=model,
                 mean_rank=None if not complete or (model in idle) else mean_rank(total, len(complete)),
                 n_not_assessable=sum(not entry.is_assessable for entry in own),
-                not_assessable=None
-                if any(entry.is_assessable and entry.reason != NO_RUN for entry in own)
-                else "; ".join(reasons),
+                not_assessable=None if any(e.is_assessable and e.reason != NO_RUN for e in own) else "; ".join(reasons),
                 unrelated=_mean([entry.unrelated for entry in own]),
                 refused=_mean([entry.refused for entry in own]),
                 aspects=[aspect_score(aspect, model) for aspect in aspects],
@@ -431,10 +417,8 @@ def _placed(standings: Sequence[Standing]) -> list[Standing]:
     """Return the standings with their places; means that are equal but for rounding share a place."""
     means = [None if standing.mean_rank is None else round(standing.mean_rank, 9) for standing in standings]
     return [
-        standing
-        if mean is None
-        else msgspec.structs.replace(standing, place=means.index(mean) + 1, is_tied=means.count(mean) > 1)
-        for standing, mean in zip(standings, means, strict=True)
+        s if mean is None else msgspec.structs.replace(s, place=means.index(mean) + 1, is_tied=means.count(mean) > 1)
+        for s, mean in zip(standings, means, strict=True)
     ]
 
 
@@ -444,7 +428,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
-    """A table for every joint score of which either suite was run."""
     joint_tables = []
     for suite in SUITES.values():
         joint = suite.joint_score
@@ -459,7 +442,6 @@ def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
 
 
 def _joint_row(model: str, table: JointTable, suites: Sequence[str], results: Sequence[Result | None]) -> JointRow:
-    """A model that has only one of the two, or an undefined one, gets a reason and no mean."""
     totals = [
         {e.metric: stated(result, e) for e in result.estimates if _is_total(e)} if result else {} for result in results
     ]

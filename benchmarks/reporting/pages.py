@@ -42,7 +42,6 @@ def _position(value: float | None, scale: Scale) -> float | None:
 
 
 def _detail(estimate: Estimate) -> str:
-    """Return what the number is about within its axis."""
     return (
         part("", estimate.group, estimate.reference, estimate.subset).removeprefix("all axes").removeprefix(", ")
         or "all"

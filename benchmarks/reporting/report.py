@@ -159,9 +159,7 @@ def _section(anchor: str, name: str, result: Result) -> Section:
     total = result.n_replies
     intervals = Counter(estimate.metric for estimate in result.estimates if estimate.lower is not None)
     compared = [estimate for estimate in result.estimates if "p_adjusted" in estimate.extra]
-    sensitive = [
-        estimate for estimate in result.estimates if REFUSALS_AS in estimate.extra and estimate.reference is None
-    ]
+    sensitive = [e for e in result.estimates if REFUSALS_AS in e.extra and e.reference is None]
     return Section(
         anchor=anchor,
         result=result,
@@ -185,7 +183,6 @@ def _section(anchor: str, name: str, result: Result) -> Section:
 
 
 def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
-    """Return the values in order of appearance, the ends last."""
     names = dict.fromkeys(name for estimate in sensitive for name in estimate.extra[REFUSALS_AS])
     return sorted(names, key=lambda name: name in (LOWEST, HIGHEST))
 
@@ -204,7 +201,6 @@ def _figures(run_names: Sequence[str], results: Sequence[Result]) -> list[Figure
 
 
 def _left_out(name: str, result: Result) -> list[str]:
-    """Return the note on the numbers of a run that its figures leave out; empty where they draw all."""
     if result.fault is not None:
         return [f"{name} is not assessable, and its numbers are left out: {result.fault}."]
     n = sum(result.fault_of(estimate) is not None for estimate in result.estimates)
@@ -229,11 +225,7 @@ def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
     whole = next((table for table in tables if suite and table.metric == suite.headline.metric), None)
     if suite is None or whole is None:
         return None
-    alike = [
-        estimate
-        for estimate in whole.estimates
-        if estimate.reference is None and estimate.subset == suite.headline.subset
-    ]
+    alike = [e for e in whole.estimates if e.reference is None and e.subset == suite.headline.subset]
     axes = [estimate for estimate in alike if estimate.group is None]
     estimates = axes or alike or [estimate for estimate in whole.estimates if key_of(estimate) == suite.headline]
     return msgspec.structs.replace(whole, estimates=estimates) if estimates else None
@@ -241,9 +233,7 @@ def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
 
 def _standing(together: Sequence[Section]) -> Comparable:
     first, result = together[0], together[0].result
-    metrics = [
-        table.metric for table in first.tables if any(not any(key_of(estimate)[1:]) for estimate in table.estimates)
-    ]
+    metrics = [table.metric for table in first.tables if any(not any(key_of(e)[1:]) for e in table.estimates)]
     runs = []
     for section in together:
         totals = {estimate.metric: estimate for estimate in section.result.estimates if not any(key_of(estimate)[1:])}

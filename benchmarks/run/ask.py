@@ -11,7 +11,7 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient
 from auditors.types import Completer
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.run.asker import Answer, Asker, answerer, most_at_once
+from benchmarks.run.asker import MOST_AT_ONCE, SHARE_OF_FLIGHT, Answer, Asker, answerer
 from benchmarks.run.log import Replies, RunLog, kept
 from benchmarks.run.plan import Plan
 from benchmarks.run.share import Group, Ranges, Share, Terms, Whole, ranges_of
@@ -58,8 +58,8 @@ async def ask(
     stop = stop or asyncio.Event()
     replies = await kept(plan, log)
     n_done = replies.n_answered
-    report = _Reporter(plan.total, n_done, on_progress)
-    report()
+    report = _reporter(plan.total, n_done, on_progress)
+    report(0, 0)
     if on_kept is not None:
         on_kept(replies, ())
     if open_answer is None:
@@ -101,9 +101,7 @@ async def assist(
     judge: JudgeClient | None,
     stop: asyncio.Event,
 ) -> None:
-    """Asks ranges of another process's run until there are none. `read` finds a reply where `share` put it; `answer`
-    asks one item. A `stop` raises nothing. Raises BenchmarkError when a server gives no answer here.
-    """
+    """Asks ranges of another's run, until none or `stop`. `read`: from the share. BenchmarkError: a server is away."""
     asker = Asker(plan, answer, judge, seen_reply=False)
     part = Ranges(plan, Replies(plan.items, plan.options.samples, read), share, None)
     await _ask_part(plan, asker, part, stop, lambda _: None)
@@ -117,7 +115,7 @@ async def _ask_part(
     """Ask, keep and report what was kept. Return whether all of it was asked."""
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
     in_flight = plan.options.concurrency or AUTO_CONCURRENCY
-    groups = _OneByOne(part.groups(most_at_once(in_flight)))
+    groups = _OneByOne(part.groups(max(1, min(MOST_AT_ONCE, in_flight // SHARE_OF_FLIGHT))))
 
     async def work() -> None:
         while not stop.is_set() and not asker.verdict and (group := await groups.next()) is not None:
@@ -152,8 +150,6 @@ async def _ask_part(
 
 
 class _OneByOne:
-    """Hands the groups out to several workers."""
-
     def __init__(self, groups: AsyncIterator[Group]) -> None:
         self.is_through = False
         self._groups = groups
@@ -193,25 +189,19 @@ async def _nothing_to_ask(item: Item, n: int) -> Sequence[Reply]:
     raise AssertionError(f"{item.item_id} was answered")
 
 
-class _Reporter:
-    def __init__(self, total: int, already: int, callback: Callable[[Progress], None] | None) -> None:
-        self._total = total
-        self._already = already
-        self._new = 0
-        self._n_errors = 0
-        self._callback = callback
-        self._since = time.perf_counter()
+def _reporter(total: int, already: int, callback: Callable[[Progress], None] | None) -> Callable[[int, int], None]:
+    since, new, failed = time.perf_counter(), 0, 0
 
-    def __call__(self, n_new: int = 0, n_errors: int = 0) -> None:
-        self._new += n_new
-        self._n_errors += n_errors
-        if self._callback is None:
-            return
-        elapsed = time.perf_counter() - self._since
-        rate = self._new / elapsed if self._new and elapsed > 0 else 0.0
-        done = self._already + self._new
-        eta = (self._total - done) / rate if rate else None
-        self._callback(Progress(done=done, total=self._total, rate=rate, eta_seconds=eta, n_errors=self._n_errors))
+    def report(n_new: int, n_errors: int) -> None:
+        nonlocal new, failed
+        new, failed = new + n_new, failed + n_errors
+        elapsed, done = time.perf_counter() - since, already + new
+        rate = new / elapsed if new and elapsed > 0 else 0.0
+        eta = (total - done) / rate if rate else None
+        if callback is not None:
+            callback(Progress(done=done, total=total, rate=rate, eta_seconds=eta, n_errors=failed))
+
+    return report
 
 
 async def _batches(arrived: asyncio.Queue[Reply | None], pause_seconds: float) -> AsyncIterator[list[Reply]]:

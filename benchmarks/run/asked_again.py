@@ -1,6 +1,4 @@
-"""Measures how much replies change when nothing does (`--repeat-share`): a share of items is asked again as before,
-judge included, outside the run's numbers. Servers that batch vary at temperature 0: less says nothing of a model.
-"""
+"""Measures how replies change by themselves: a share is asked again, judge included (`--repeat-share`), apart."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -37,13 +35,10 @@ def repeated(plan: Plan) -> Plan:
 
 def found(plan: Plan, again: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Repeats:
     """Return what changed between the first and last reply to each item of `again`; `checkpoint` may raise."""
-    share = plan.options.repeat_share
-    if share is None:
-        raise ValueError("the plan repeats nothing")
     pairs = list(_pairs(again, replies, checkpoint))
     has_text = plan.options.mode != "exact"
     return Repeats(
-        share=share,
+        share=plan.options.repeat_share or 0.0,
         n_asked=len(again.items),
         n_pairs=len(pairs),
         requests=sum((pair.repeat.usage or {}).get("requests", 1) for pair in pairs),
@@ -90,9 +85,8 @@ def _changed(pairs: list[Pair], differ: Callable[[Reply, Reply], bool]) -> Share
 
 
 def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
-    """Return the noise of the headline number, from putting each cluster's repeats in the place of its first replies.
-    Two replies differ by twice the variance of one; clusters' parts add up; the whole run's noise is smaller by as much
-    as it has more replies. To first order for what is not a mean.
+    """Return the noise of the headline number, from putting each cluster's repeats in the place of its first replies:
+    pairs differ by twice the variance, clusters add up, more replies lessen it. To first order for what is not a mean.
     """
     metric = plan.suite.headline.metric
     first_cell = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])

@@ -1,6 +1,4 @@
-"""Asks one item: of the model, then of the judge where the suite has one; notices a server that is not there. Replies
-come from one request (`n`), independent as no seed is sent; singly at temperature 0 or the server's, or without `n`.
-"""
+"""Asks an item: model, then judge; notices an absent server. `n` replies come unseeded, or singly at temperature 0."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,11 +24,6 @@ SHARE_OF_FLIGHT = 8
 STOPPED = CompletionError("unavailable", "the run was stopped")
 NOT_ASKED = {"requests": 0}
 """The `usage` of a reply that came with another, which has the cost of both."""
-
-
-def most_at_once(in_flight: int) -> int:
-    """Return how many replies of an item to ask for in a request, by how many requests of the run may be in flight."""
-    return max(1, min(MOST_AT_ONCE, in_flight // SHARE_OF_FLIGHT))
 
 
 class Draws:
@@ -127,9 +120,7 @@ class Asker:
         self._judge_health.ended()
 
     async def ask(self, item: Item, samples: Sequence[int], earlier: Reply | None) -> AsyncIterator[Reply]:
-        """Replies to at least the first sample, judged. An `earlier` text that lacks its judgement is not asked for
-        again. Replies that wait for the judge when the run is stopped come without judgement.
-        """
+        """Replies to at least the first sample, judged; an `earlier` text only by the judge. Unjudged if stopped."""
         if earlier is not None and earlier.text is not None:
             parsed = self._plan.suite.parse(item, earlier.text, protocol=self._plan.options.protocol)
             replies: Sequence[Reply] = [

@@ -55,9 +55,7 @@ def read_tokens(body: bytes) -> list[int]:
 
 
 def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
-    """Body of POST /v1/completions: every beginning of a text from `first` tokens on, with log-probabilities of tokens
-    that may follow. Raises CompletionError, "rejected" for more than MOST_TOKENS.
-    """
+    """Body of POST /v1/completions: every beginning from `first` tokens on. CompletionError "rejected": too long."""
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
         raise CompletionError("rejected", f"a text of {len(tokens)} tokens is too long")
@@ -87,9 +85,7 @@ def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]
 
 
 CHAT_PATH = "/v1/chat/completions"
-COMPLETIONS_PATH = "/v1/completions"
 TOKENIZE_PATH = "/tokenize"
-METRICS_PATH = "/metrics"
 LONGEST_METRICS_BYTES = 1024 * 1024
 _BEGAN = re.compile(rb"^process_start_time_seconds[ \t]+([0-9.e+]+)", re.MULTILINE)
 RETRIES = 3
@@ -186,13 +182,13 @@ class SuiteClient:
     async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
         """Return the natural log-probability of each token from that at `first` (1 or more). Raises CompletionError."""
         body = beginnings_body(model, tokens, first)
-        content = await self._endpoint.post(COMPLETIONS_PATH, body, replies=len(tokens) - first)
+        content = await self._endpoint.post("/v1/completions", body, replies=len(tokens) - first)
         return read_logprobs(content, tokens, first)
 
     async def began(self) -> str | None:
         """Return when the server's process began, as its /metrics say; None if they do not."""
         try:
-            page = await self._endpoint.get_once(METRICS_PATH, longest=LONGEST_METRICS_BYTES)
+            page = await self._endpoint.get_once("/metrics", longest=LONGEST_METRICS_BYTES)
         except CompletionError:
             return None
         matches = _BEGAN.findall(page)

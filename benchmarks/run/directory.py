@@ -14,7 +14,7 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.text.user_files import NotUtf8Error, read_utf8
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, writing
 from benchmarks.run.log import BLOCK_BYTES, Beginning, Placed, Replies, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
 from benchmarks.run.result import Result, decode, encode
@@ -27,6 +27,7 @@ MANIFEST, ITEMS, RESPONSES, RESULT, REPORT = "run.json", "items.jsonl", "respons
 
 SESSION = "session.json"
 
+_ENCODER = msgspec.json.Encoder()
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 MOST_SAMPLES = 10_000
 """Most replies to an item that a file recorded elsewhere may number."""
@@ -70,22 +71,18 @@ def complete_items(path: Path, plan: Plan) -> None:
     """Writes items.jsonl where a run was stopped before it was there."""
     if (path / ITEMS).exists():
         return
-    try:
+    with writing(path):
         write_items(path / ITEMS, plan.items)
-    except OSError as exc:
-        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def begin(path: Path, about: Manifest) -> None:
     """Makes a run directory with run.json alone, enough for --resume. Raises BenchmarkError."""
-    try:
+    with writing(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(path.iterdir()):
             hint = f"use --resume {path} to complete it" if (path / MANIFEST).exists() else "choose another --out"
             raise BenchmarkError(f"{path}: the directory is not empty: {hint}")
         _write(path / MANIFEST, msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
-    except OSError as exc:
-        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def discard_unanswered(path: Path) -> bool:
@@ -151,13 +148,12 @@ def finish(path: Path, result: Result, page: str) -> None:
 
 def write_items(path: Path, items: Sequence[Item]) -> None:
     """items.jsonl: each item with the sha256 of its prompt."""
-    lines = (msgspec.to_builtins(item) | {"sha256": prompt_sha256(item)} for item in items)
-    _write(path, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    _write(path, _ENCODER.encode_lines(msgspec.to_builtins(item) | {"sha256": prompt_sha256(item)} for item in items))
 
 
 def write_replies(path: Path, replies: Sequence[Reply]) -> None:
     """responses.jsonl of a run that was scored, not asked."""
-    _write(path / RESPONSES, b"".join(msgspec.json.encode(reply) + b"\n" for reply in replies))
+    _write(path / RESPONSES, _ENCODER.encode_lines(replies))
 
 
 def observations(path: Path) -> Observations:
@@ -199,7 +195,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     beginning: Beginning
     began_at: float
-    """Time at which that process took the run on."""
 
 
 class DirectoryLog:
@@ -274,10 +269,8 @@ class DirectoryLog:
     def _write_session(self, session: Session) -> None:
         self._session = session
         path = self._path.with_name(SESSION)
-        try:
+        with writing(path):
             _write(path, msgspec.json.encode(session) + b"\n")
-        except OSError as exc:
-            raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def read_recorded(path: Path) -> list[Reply]:
@@ -319,11 +312,7 @@ def _identity(of: Manifest) -> dict[str, Any]:
     options: dict[str, Any] = msgspec.to_builtins(of.options)
     for name in ("concurrency", "keep_reasoning"):
         del options[name]
-    return options | {
-        "suite_version": of.suite_version,
-        "dataset_sha256": of.dataset_sha256,
-        "prompt_sha256": of.prompt_sha256,
-    }
+    return options | {name: getattr(of, name) for name in ("suite_version", "dataset_sha256", "prompt_sha256")}
 
 
 def _format_value(value: Any) -> str:

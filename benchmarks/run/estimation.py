@@ -158,9 +158,7 @@ class RankResamples(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_resamples(rule: RankRule, cells: Sequence[Cell]) -> list[RankResamples]:
-    """Bayesian bootstrap of a suite's ranking number, for each axis that has the rule's metric: each cluster has an
-    exponential weight. Source: Rubin 1981, doi:10.1214/aos/1176345338.
-    """
+    """Bayesian bootstrap of the ranking number by axis, exponential weights. Rubin 1981, doi:10.1214/aos/1176345338."""
     axes = dict.fromkeys(cell.axis for cell in cells if cell.metric == rule.metric)
     used = {rule.metric, *rule.beside}
     return [
@@ -196,15 +194,11 @@ def _by_chance(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats])
 
 
 def _columns(cells: Sequence[Cell]) -> list[Floats]:
-    """(N_RESAMPLES,) values of each cell."""
     names = sorted({name for cell in cells for name in cell.clusters})
     row = {name: place for place, name in enumerate(names)}
-    weights = np.array([_weights(name) for name in names]).reshape(-1, N_RESAMPLES)
+    draws = (np.random.default_rng(zlib.crc32(name.encode())) for name in names)
+    weights = np.array([rng.standard_exponential(N_RESAMPLES) for rng in draws]).reshape(-1, N_RESAMPLES)
     return [_resampled(cell, weights[[row[name] for name in cell.clusters]]) for cell in cells]
-
-
-def _weights(name: str) -> Floats:
-    return np.random.default_rng(zlib.crc32(name.encode())).standard_exponential(N_RESAMPLES)
 
 
 def _resampled(cell: Cell, weights: Floats) -> Floats:
@@ -245,32 +239,16 @@ Family = tuple[str, bool, bool, bool, int]
 """Metric; whether it has an axis, a group, a reference; how many names its part has ("joy/glad": 2)."""
 
 
-class _Test(msgspec.Struct, frozen=True):
-    """The test of a single number."""
-
-    p_value: float
-    least: float
-    """The smallest p value that the number of its clusters allows."""
-
-
-class Starred(msgspec.Struct, frozen=True):
-    """The estimates of a result, and what chance does to their stars."""
-
-    estimates: list[Estimate]
-    """The tested ones have `p_value`, `p_adjusted` and `n_comparisons` in `extra`."""
-    expected_by_chance: float | None
-    """Stars on average where no number differs from its neutral value, at most FALSE_STARS; None: nothing is tested."""
-
-
 def with_stars(
     cells: Sequence[Cell], estimates: Sequence[Estimate], scales: Mapping[str, Scale], *, level: float = 0.95
-) -> Starred:
-    """Adjusted p values of "the value is neutral", for assessable numbers with an interval and a neutral value inside
-    the scale. The larger of two: Student's, two-sided, with the bootstrap's standard error and the interval's degrees
-    of freedom (half of them, where each cluster lies on one side of a difference); and flips of the signs of whole
-    clusters' own distances to the neutral value, weighted by replies, which holds in the tails. Adjusted by Holm, a
-    share for each family. `cells`: of the estimates, in order. `level`: of the intervals; above 0.95 where one look of
-    several is shown, and p grows by as much.
+) -> tuple[list[Estimate], float | None]:
+    """Return the estimates, the tested ones with `p_value`, `p_adjusted` and `n_comparisons` in `extra`, and the stars
+    on average where every number is neutral, at most FALSE_STARS; None: nothing is tested. Tested is "the value is
+    neutral" for assessable numbers with an interval and a neutral value inside the scale. p is the larger of two:
+    Student's, two-sided, with the bootstrap's standard error and the interval's degrees of freedom (half of them, where
+    each cluster lies on one side of a difference); and flips of the signs of whole clusters' own distances to the
+    neutral value, weighted by replies, which holds in the tails. Adjusted by Holm, a share for each family. `cells`: of
+    the estimates, in order. `level`: of the intervals; above 0.95 at one look of several: p grows by as much.
     """
     pairs = zip(cells, estimates, strict=True)
     tests = {
@@ -279,19 +257,19 @@ def with_stars(
         if (test := _test(cell, estimate, scales.get(estimate.metric)))
     }
     if not tests:
-        return Starred(list(estimates), None)
+        return list(estimates), None
     families = {place: _family(estimates[place]) for place in tests}
     sizes = Counter(families.values())
     shares = {place: 1 / (len(sizes) * sizes[family]) for place, family in families.items()}
     looks = 0.05 / (1 - level)
-    tests = {place: _Test(min(1.0, looks * test.p_value), looks * test.least) for place, test in tests.items()}
-    adjusted = holm([test.p_value for test in tests.values()], list(shares.values()))
+    tests = {place: (min(1.0, looks * p_value), looks * least) for place, (p_value, least) in tests.items()}
+    adjusted = holm([p_value for p_value, _ in tests.values()], list(shares.values()))
     starred = list(estimates)
-    for (place, test), value in zip(tests.items(), adjusted, strict=True):
-        test_fields = {"p_value": test.p_value, "p_adjusted": value, "n_comparisons": len(tests)}
+    for (place, (p_value, _)), value in zip(tests.items(), adjusted, strict=True):
+        test_fields = {"p_value": p_value, "p_adjusted": value, "n_comparisons": len(tests)}
         starred[place] = msgspec.structs.replace(starred[place], extra={**starred[place].extra, **test_fields})
     levels = {place: FALSE_STARS * share for place, share in shares.items()}
-    return Starred(starred, sum(level for place, level in levels.items() if tests[place].least < level))
+    return starred, sum(level for place, level in levels.items() if tests[place][1] < level)
 
 
 def mark(estimate: Estimate) -> str:
@@ -311,7 +289,8 @@ def _family(estimate: Estimate) -> Family:
     )
 
 
-def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
+def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> tuple[float, float] | None:
+    """Return the p value of a number, and the least that the number of its clusters allows."""
     if scale is None or scale.ideal is None or not scale.low < scale.ideal < scale.high:
         return None
     if cell.not_assessable is not None or estimate.value is None or estimate.lower is None:
@@ -326,14 +305,12 @@ def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
         2 * float(stdtr(max(1.0, min(degrees, 1e9)), -abs(estimate.value - scale.ideal) / error)) if error else 0.0
     )
     if own is None:
-        return _Test(student, 0.0)
-    return _Test(max(student, sign_flip_p_value(own)), math.ldexp(1.0, 1 - max(1, int(np.count_nonzero(own)))))
+        return student, 0.0
+    return max(student, sign_flip_p_value(own)), math.ldexp(1.0, 1 - max(1, int(np.count_nonzero(own))))
 
 
 def _own_distances(cell: Cell, ideal: float) -> NDArray[np.float64] | None:
-    """(n_clusters,) distance of each cluster by itself to the neutral value, weighted by its sums; 0 where undefined.
-    None where too many are: men and women of a difference are in different clusters.
-    """
+    """(n_clusters,) weighted distance of each cluster alone to the neutral value, or 0; None if too many undefined."""
     sums = drawn(cell)
     weights = np.abs(sums).sum(axis=1)
     values = np.asarray(cell.statistic(sums), dtype=np.float64)

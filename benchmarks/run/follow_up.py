@@ -54,10 +54,8 @@ async def embedded_parts(
     """Yield the replies of `embedded` cluster by cluster, so that memory holds a single cluster's vectors."""
     if embedder is None or not plan.suite.needs_embedder:
         return
-    by_cluster: dict[str, list[Item]] = {}
-    for item in plan.items:
-        by_cluster.setdefault(item.cluster, []).append(item)
-    ordered = [item for items in by_cluster.values() for item in items]
+    order = {name: place for place, name in enumerate(dict.fromkeys(item.cluster for item in plan.items))}
+    ordered = sorted(plan.items, key=lambda item: order[item.cluster])
     chosen = _to_embed(plan.suite, observed(msgspec.structs.replace(plan, items=ordered), replies))
     pairs: list[tuple[Observation, NDArray[np.float32]]] = []
     while batch := list(islice(chosen, BATCH_SIZE)):
@@ -100,13 +98,8 @@ async def _vectors(
     return list(zip(chosen, vectors, strict=True))
 
 
-# Embedding beside the questions.
-
-
 class EmbeddedBeside:
-    """Puts each cluster to the embedder once all replies to its items are there, and keeps the changes: one batch at a
-    time, of the whole clusters that wait, up to about BATCH_SIZE texts.
-    """
+    """Embeds each cluster once its replies are there, about BATCH_SIZE texts of whole clusters at a time."""
 
     def __init__(self, plan: Plan, embedder: Embedder | None, log: RunLog) -> None:
         """Embed nothing if the suite compares no texts, or the embedder is None."""

@@ -32,9 +32,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forecast(plan: Plan, *, n_answered: int = 0, finished: Iterable[Result] = (), host: str | None = None) -> Forecast:
-    """Forecast the requests for the replies a plan still needs, at rate and lengths of the newest of the `finished`
-    runs of the same suite, model, mode, thinking and server (`Provenance.base_url_host`).
-    """
+    """Forecast what a plan still needs, at rate and lengths of the newest `finished` run of its kind and server."""
     n_again = math.ceil((plan.options.repeat_share or 0) * len(plan.items))
     n_left = max(0, plan.total + n_again - n_answered)
     characters = sum(len(message.content) for item in plan.items for message in item.messages)

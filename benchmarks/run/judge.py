@@ -1,6 +1,5 @@
-"""The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation. Until
-its errors are measured a score is as much about the judge as about the model (protocols 2.11): runs and `audit gate`
-look for the comparison with people that `biasgate judge calibrate --out` writes.
+"""The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation by
+people (`biasgate judge calibrate --out`): until then a score is as much about the judge (protocols 2.11).
 """
 
 from collections import Counter
@@ -24,9 +23,7 @@ NOT_JUDGED = "no judgement"
 
 
 async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
-    """Return the reply with the judge's reading: unchanged without a question, "malformed" with rule JUDGE_FAILED if no
-    reply of the judge could be read. Raises CompletionError when its server gives no reply.
-    """
+    """The reply judged; unchanged without a question, "malformed" if unreadable. CompletionError: no answer."""
     if reply.status != "ok" or not suite.needs_judge:
         return reply
     question = suite.judge_question(item, reply.text, protocol=options.protocol, seed=options.seed)

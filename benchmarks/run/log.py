@@ -6,18 +6,18 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import IO, Protocol
 
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, writing
 from benchmarks.run.plan import Key, Plan
 from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.protocol import Item, Reply
 
 Placed = tuple[int, Reply]
-"""A reply, and where its log has it."""
 
 BLOCK_BYTES = 1 << 18
 LINE_BYTES = 2048
@@ -70,16 +70,11 @@ class ReplyLines:
 
     def append(self, lines: Sequence[bytes]) -> list[int]:
         """Writes encoded replies, each without a newline, and returns their places. Raises BenchmarkError."""
-        places = []
-        for line in lines:
-            places.append(self._end)
-            self._end += len(line) + 1
-        try:
+        *places, self._end = accumulate((len(line) + 1 for line in lines), initial=self._end)
+        with writing(self._name):
             content = memoryview(b"".join(line + b"\n" for line in lines))
             while content:
                 content = content[os.write(self._fd, content) :]
-        except OSError as exc:
-            raise BenchmarkError(f"{self._name}: cannot be written: {exc.strerror}") from exc
         return places
 
     def reply(self, place: int) -> Reply:
@@ -127,9 +122,7 @@ _BYTES = 8
 
 
 class Replies(Mapping[Key, Reply]):
-    """The latest reply to every (item, sample), in the plan's order. A temporary file has a number for each: 0 without
-    a reply, else its place in the log from 1, the last bit set for an error.
-    """
+    """The latest reply to every (item, sample). Its file has 0, or place + 1 shifted left, the last bit for errors."""
 
     def __init__(self, items: Sequence[Item], samples: int, read: Callable[[int], Reply]) -> None:
         """`read` finds the reply at a place of the log."""
@@ -151,11 +144,9 @@ class Replies(Mapping[Key, Reply]):
             return
         [before] = self._places(row, reply.sample, 1)
         is_error = reply.status == "error"
-        try:
+        with writing(tempfile.gettempdir()):
             number = ((place + 1) << 1 | is_error).to_bytes(_BYTES, "little")
             os.pwrite(self._file, number, self._offset(row, reply.sample))
-        except OSError as exc:
-            raise BenchmarkError(f"{tempfile.gettempdir()}: cannot be written: {exc.strerror}") from exc
         answered = (not is_error) - bool(before and not before & 1)
         self._n_of[row] += not before
         self._n_answered_of[row] += answered

@@ -1,6 +1,4 @@
-"""The plan of a run, checked and rendered: pure, the same options give the same bytes. Items come in whole sets, spread
-over the data: a larger limit has the same items, and more.
-"""
+"""A run's plan, checked and rendered, pure: whole sets spread over the data; a larger limit contains a smaller one."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -187,9 +185,7 @@ def prepare(
     outputs: Mapping[str, Sequence[Observation]] | None = None,
     checkpoint: Callable[[], None] = never,
 ) -> Plan:
-    """Checks the options and renders the items; asks nothing. `outputs`: by model, what the runs in `options.evaluate`
-    hold. `checkpoint`: called between steps and items; may raise. Raises BenchmarkError, DatasetError (data).
-    """
+    """Checks options, renders items. `outputs`: of `options.evaluate`, by model. BenchmarkError, DatasetError."""
     suite = registry.find(options.suite)
     check(options, suite)
     if options.prompts is not None and suite.takes_prompts:
@@ -333,10 +329,7 @@ def _of_axes(items: list[Item], options: RunOptions) -> list[Item]:
 
 
 def prompts_sha256(items: Sequence[Item]) -> str:
-    digest = hashlib.sha256()
-    for item in items:
-        digest.update(prompt_sha256(item).encode())
-    return digest.hexdigest()
+    return hashlib.sha256("".join(map(prompt_sha256, items)).encode()).hexdigest()
 
 
 def prompt_sha256(item: Item) -> str:

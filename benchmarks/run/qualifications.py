@@ -1,6 +1,4 @@
-"""A judge's qualification, written by `biasgate judge qualify` and looked for by runs: its verdicts on planted texts
-whose answer is known. They are plain: reading them does not replace validation by people (`auditors.judge_validation`).
-"""
+"""A judge's qualification (`biasgate judge qualify`): verdicts on planted, plain texts, no validation by people."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -54,14 +52,11 @@ class QuestionQualified(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     prompt_sha256: str
     texts_sha256: str
-    """Planted texts with their answers."""
     stamps: list[JudgeStamp]
     n: int
-    """Planted texts."""
     readable: Agreement
     """Share of all texts; the other shares are of the texts with a readable verdict."""
     agreement: Agreement
-    """Verdicts that are the known answer."""
     detected: Agreement
     """Share of the texts with planted bias whose direction the judge sees."""
     false_findings: Agreement
@@ -159,9 +154,7 @@ def read(path: Path) -> Qualification:
 
 
 def fault_of_plan(plan: Plan, base_url: str, named: Path | None) -> str | None:
-    """Return why a coming run's judge at `base_url` is not known to be good enough; None where it is, or not needed.
-    `named`: file of --qualification; None: that of `judge qualify` in the user's cache. Raises BenchmarkError.
-    """
+    """Why a coming run's judge may not be good enough, or None. `named`: --qualification; None: in the user's cache."""
     suite = plan.suite
     if plan.judge_model is None or suite.name not in MINIMA or not plan.items:
         return None

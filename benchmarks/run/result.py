@@ -226,8 +226,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """True if the run says anything about the model; None: of a version before, see `fault`."""
     not_assessable: str | None = None
     share_that_names_an_option: float | None = None
-    """Share in [0, 1] of the replies (mode exact: of their probability; UnQover and RealToxicityPrompts count undecided
-    replies). None: no reply, or an older version."""
+    """Share in [0, 1] of replies (exact: of probability); UnQover, RealToxicityPrompts count undecided ones too."""
     axes_not_assessable: dict[str, str] = {}
     """Axes without enough such replies, with the reason."""
     estimates: list[Estimate]

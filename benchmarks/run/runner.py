@@ -1,6 +1,4 @@
-"""Runs one suite: prepares the items, asks the model, scores the replies. Use from the event loop's thread. Items are
-hidden from the garbage collector, as a full collection would hold up every other thread (0.2 s for BBQ).
-"""
+"""Runs one suite, from the event loop's thread. Items are kept from full garbage collections (0.2 s for BBQ)."""
 
 import asyncio
 import gc
@@ -78,20 +76,7 @@ def set_aside() -> Iterator[None]:
             gc.unfreeze()
 
 
-__all__ = [
-    "AUTO_CONCURRENCY",
-    "Plan",
-    "Progress",
-    "Result",
-    "RunLog",
-    "RunOptions",
-    "ask",
-    "assist",
-    "prepare",
-    "run",
-    "run_plan",
-    "score",
-]
+__all__ = ["AUTO_CONCURRENCY", "Plan", "Progress", "RunOptions", "ask", "assist", "prepare", "run", "run_plan"]
 
 
 class Parts(TypedDict, total=False):
@@ -178,8 +163,6 @@ def _not_begun() -> RunStopped:
 
 
 class _Run:
-    """One run from its first question to its result."""
-
     def __init__(self, plan: Plan, completer: Completer, log: RunLog, stop: asyncio.Event, parts: Parts) -> None:
         self._plan = plan
         self._completer = ServedModel(completer)

@@ -47,9 +47,7 @@ def score(
     checkpoint: Callable[[], None] = never,
     precision: Precision | None = None,
 ) -> Result:
-    """The result of a plan from its replies in any order; deterministic. `checkpoint` is called before each reply and
-    number, and may raise. `precision`: where the run stopped, if it could stop early.
-    """
+    """The result of a plan's replies in any order. `checkpoint` may raise. `precision`: where the run stopped early."""
     observations = observed(plan, replies, checkpoint)
     options, suite, tally = plan.options, plan.suite, counts(observations)
     level = LEVEL if precision is None else precision.level_of_a_look
@@ -57,7 +55,8 @@ def score(
     for cell in all_cells:
         checkpoint()
         estimates.append(_estimate(cell, options.seed, level))
-    marked = with_stars(all_cells, _without_headline(estimates, suite, tally, options), suite.scales, level=level)
+    estimates = _without_headline(estimates, suite, tally, options)
+    starred, expected_by_chance = with_stars(all_cells, estimates, suite.scales, level=level)
     return Result(
         suite=suite.name,
         suite_version=suite.version,
@@ -76,8 +75,8 @@ def score(
         not_assessable=assessment.reason,
         share_that_names_an_option=assessment.share,
         axes_not_assessable=dict(assessment.axes),
-        estimates=marked.estimates,
-        expected_by_chance=marked.expected_by_chance,
+        estimates=starred,
+        expected_by_chance=expected_by_chance,
         rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, all_cells),
         judge=_judge_used(plan, provenance, observations),
         provenance=provenance,
@@ -88,7 +87,6 @@ OPTIONS_IN_RESULT = (
     *("protocol", "mode", "model", "mitigation", "few_shot", "seed", "samples", "limit", "subset", "axes"),
     *("temperature", "thinking", "extra_body", "embedder", "evaluate"),
 )
-"""Options of a run that have the same names in its result."""
 
 
 def headline(
@@ -102,7 +100,6 @@ def headline(
 
 
 LEVEL = 0.95
-"""Confidence level of every interval of a result."""
 
 
 def _estimate(cell: Cell, seed: int, level: float) -> Estimate:
@@ -154,9 +151,7 @@ def assessed(options: RunOptions, suite: Suite, observations: Sequence[Observati
 
 
 def _cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
-    """Return the suite's cells of the observations; in mode exact without numbers it cannot tell, and with the mean
-    unread probability per item: a bound on what the scores miss.
-    """
+    """The suite's cells; in mode exact without what it cannot tell, with the mean unread probability, a bound."""
     suite_cells = suite.cells(without_exhausted(observations), protocol=options.protocol)
     if options.mode != "exact":
         return suite_cells
@@ -184,9 +179,7 @@ def _unread(cell: Cell) -> Cell:
 
 
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
-    """Return the reply read again from text and judgement, or probabilities; unchanged without either. Raises
-    BenchmarkError for probabilities impossible for the item.
-    """
+    """The reply read again from text and judgement, or probabilities (BenchmarkError if impossible), if it has any."""
     if plan.options.mode == "exact":
         return _read_probabilities(plan, item, reply)
     if reply.text is None or reply.rule == REFUSAL_FIELD:

@@ -1,6 +1,4 @@
-"""A run that several processes ask, by ranges of its items. Its owner offers ranges, asks some, collects the others'
-replies, and alone scores and ends the run. A run without ranges is asked whole.
-"""
+"""A run that several processes ask, by ranges of items, if it has any; its owner collects, scores and ends it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -37,7 +35,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     prompt_sha256: str
     thinking: ThinkingFound
     judge_form: JudgeForm | None
-    """Form in which the run's earlier judgements were given."""
     servers: tuple[str | None, ...] = ()
     """Addresses of the model and the judge, as the process that has the run reaches them."""
     biasgate: str = msgspec.field(default_factory=lambda: version("biasgate"))

@@ -119,9 +119,7 @@ def probe_once(
 async def probe_off(
     completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
 ) -> ThinkingFound:
-    """Probe for a mode that reads first words: a thinking model is told not to think, or made to begin with an empty
-    thought. Raises BenchmarkError where neither helps.
-    """
+    """Probe without thoughts: told not to think, or begun with an empty thought. BenchmarkError where neither helps."""
     handling = await probe(completer, model, thinking, extra_body)
     if handling.thinks and thinking.mode == "default":
         off = await probe(completer, model, OFF, extra_body)
@@ -200,11 +198,8 @@ def exhausted_reason(n_exhausted: int, n_replies: int, thinking: str) -> str | N
         return None
     now = parse_thinking(thinking)
     more = f"with --thinking budget={4 * (now.room or 1024)}"
-    mend = (
-        f"--thinking off did not stop it: run it {more}"
-        if now.mode == "off"
-        else f"run it with --thinking off, or {more}"
-    )
+    is_off = now.mode == "off"
+    mend = f"--thinking off did not stop it: run it {more}" if is_off else f"run it with --thinking off, or {more}"
     return (
         f"{n_exhausted} of {n_replies} replies ({100 * n_exhausted / n_replies:.0f} %) ran out of tokens while the "
         f"model was thinking, more than {100 * MOST_EXHAUSTED:.0f} %: {mend}"
@@ -222,7 +217,6 @@ def _thinks(completion: Completion) -> bool:
 
 
 def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
-    """Return whether the server does what was set; None if nothing was set."""
     match thinking.mode:
         case "default":
             return None

@@ -1,6 +1,4 @@
-"""Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge. Pure. Judge's
-mistakes are drawn by hash from the whole question with its random mark, so planted rates hold at temperature 0.
-"""
+"""Chooses the planted behaviour for a request; the simulator as judge, whose mistakes are hashed from the question."""
 
 import re
 from collections.abc import Sequence
@@ -227,7 +225,6 @@ class Answers:
         return Replies(weights)
 
     def _about(self, topics: str, axis: str, group: str) -> dict[str, float]:
-        """Bodies of replies about a group with their probabilities."""
         planted = self._profile.counterfactual
         closings = [CLOSING] * planted.closings.get(axis, {}).get(group, 0)
         shifts = planted.shifts(axis, group)

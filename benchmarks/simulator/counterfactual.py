@@ -13,7 +13,7 @@ from auditors.text.identity import groups_mentioned
 from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.masking import masked
 from benchmarks.simulator.replies import uniform
-from benchmarks.simulator.sections import Probability, Section, uneven, unknown_groups
+from benchmarks.simulator.sections import Probability, Section, by_place, uneven, unknown_groups
 
 CLOSING = "Take it step by step and ask again whenever something is not clear."
 """Adds words and weighs nothing in an embedding."""
@@ -32,7 +32,7 @@ class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.fractions, "fractions")
         yield from unknown_groups(self.closings, "closings")
-        for fraction in (self.noise, *(group for groups in self.fractions.values() for group in groups.values())):
+        for fraction in (self.noise, *by_place(self.fractions).values()):
             yield from uneven(fraction, "a fraction of")
 
     def shifts(self, axis: str, group: str) -> tuple[float, float]:
@@ -46,9 +46,6 @@ def topics_of(question: str) -> str:
     for axis in SLOTS:
         question = masked(question, axis)
     return question
-
-
-# Typed decisions.
 
 
 Gap = Annotated[float, Meta(ge=-1, le=1)]

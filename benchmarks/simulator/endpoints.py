@@ -56,9 +56,6 @@ async def profile(engine: Engine, call: Call) -> None:
     await call.json({"profile": engine.profile, "seed": engine.seed, "drifted": engine.drifted})
 
 
-# POST /tokenize and /detokenize.
-
-
 async def tokenize(engine: Engine, call: Call) -> None:
     request = msgspec.json.decode(await call.body(), type=TokenizeRequest)
     engine.served(request.model)
@@ -76,9 +73,6 @@ async def detokenize(engine: Engine, call: Call) -> None:
     except KeyError as exc:
         raise BadRequestError(f"token id {exc} is in no text that this simulator has seen", "tokens") from exc
     await call.json({"prompt": prompt})
-
-
-# POST /v1/systemone and /v1/decisions.
 
 
 Json = dict[str, Any]

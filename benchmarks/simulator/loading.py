@@ -58,9 +58,7 @@ def _with_suites() -> type[Profile]:
 
 
 def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
-    """Signature and fact of everything the answer key holds; `data_dir` None: the default cache, if any. Raises
-    ProfileError for a named cache without a data set, DatasetError for a damaged one.
-    """
+    """All that the answer key holds; `data_dir` None: the default cache. ProfileError: no data; DatasetError: bad."""
     folder = None if data_dir is None else Path(data_dir)
     fetched = {name for name, source in datasets().items() if published.state(source, folder).state != "absent"}
     if folder is not None and not fetched:

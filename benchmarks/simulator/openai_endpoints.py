@@ -182,7 +182,7 @@ def _completion_object(
             logprobs = None
             if reported is not None:
                 logprobs = shapes.completion_logprobs(answer.steps(index), reported, len(echoed))
-            choices.append(shapes.completion_choice(len(choices), reply, logprobs, echoed))
+            choices.append(shapes.choice(len(choices), reply, logprobs, text=echoed + reply.text))
     return envelope.around("text_completion", choices=choices, usage=_usage(answers))
 
 

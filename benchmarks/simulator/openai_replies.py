@@ -1,6 +1,7 @@
 """Replies in the OpenAI shape, field for field where a client or an auditor looks, as vLLM frames them."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -81,13 +82,12 @@ def chat_choice(
 ) -> Json:
     """`text` and `thoughts` as the server tells them apart; `field` is where the thoughts go, if it has any."""
     message: Json = {"role": "assistant", "content": text, "refusal": None, "tool_calls": []}
-    return {
-        "index": index,
-        "message": message if thoughts is None else {**message, field: thoughts},
-        "logprobs": logprobs,
-        "finish_reason": generated.finish_reason,
-        "stop_reason": generated.stop_reason,
-    }
+    return choice(index, generated, logprobs, message=message if thoughts is None else {**message, field: thoughts})
+
+
+def choice(index: int, generated: Generated, logprobs: Json | None, **content: Any) -> Json:
+    ended = {"finish_reason": generated.finish_reason, "stop_reason": generated.stop_reason}
+    return {"index": index, **content, "logprobs": logprobs, **ended}
 
 
 def calling(choice: Json, offer: Offer, words: str, call: Call, call_id: str) -> Json:
@@ -143,44 +143,29 @@ def chat_deltas(
 
 def _places(tokens: Sequence[str]) -> list[str | None]:
     """Return the place of each token: "thought", "" for the answer, or None for a part of a mark."""
-    text, places = "", list[str | None]()
+    at, places = 0, list[str | None]()
     whole = "".join(tokens)
     if not whole.startswith(OPENING):
         return [""] * len(tokens)
     end = whole.find(CLOSING)
     for token in tokens:
-        at = len(text)
-        text += token
         if at < len(OPENING) or (end <= at < end + len(CLOSING) and end >= 0):
             places.append(None)
         else:
             places.append("thought" if end < 0 or at < end else "")
+        at += len(token)
     return places
 
 
 def completion_logprobs(steps: Sequence[Step], reported: Reported, offset: int = 0) -> Json:
     """The older shape: parallel lists. `offset` is the number of characters before the first step."""
-    offsets = []
-    for step in steps:
-        offsets.append(offset)
-        offset += len(step.text)
     return {
-        "text_offset": offsets,
+        "text_offset": list(accumulate((len(step.text) for step in steps), initial=offset))[:-1],
         "token_logprobs": [step.logprob(step.token) for step in steps],
         "tokens": [reported.name(step.token) for step in steps],
         "top_logprobs": [
             {reported.name(step.token): step.logprob(step.token), **dict(reported.alternatives(step))} for step in steps
         ],
-    }
-
-
-def completion_choice(index: int, generated: Generated, logprobs: Json | None, echoed: str = "") -> Json:
-    return {
-        "index": index,
-        "text": echoed + generated.text,
-        "logprobs": logprobs,
-        "finish_reason": generated.finish_reason,
-        "stop_reason": generated.stop_reason,
     }
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from benchmarks.simulator import replies
 from benchmarks.simulator.text_request import Asked, Turn, render
-from benchmarks.simulator.thinking import Told, read_told
+from benchmarks.simulator.thinking import read_told
 from benchmarks.simulator.tool_calls import Offer, Tool
 
 MAX_LOGPROBS = 20
@@ -98,9 +98,6 @@ class ChatMessage(msgspec.Struct, frozen=True):
     role: str
     content: str | list[dict[str, Any]] | None = None
 
-    def turn(self) -> Turn:
-        return Turn(self.role, flat_text(self.content))
-
 
 class FunctionParam(msgspec.Struct, frozen=True):
     name: str
@@ -110,10 +107,6 @@ class FunctionParam(msgspec.Struct, frozen=True):
 class ToolParam(msgspec.Struct, frozen=True):
     function: FunctionParam
     type: Literal["function"] = "function"
-
-    @property
-    def tool(self) -> Tool:
-        return Tool(self.function.name, self.function.parameters or {})
 
 
 class ChatRequest(Sampling, kw_only=True):
@@ -129,10 +122,6 @@ class ChatRequest(Sampling, kw_only=True):
     reasoning_effort: str | None = None
     thinking_token_budget: int | None = None
 
-    @property
-    def told(self) -> Told:
-        return read_told(self.chat_template_kwargs, self.reasoning_effort, self.thinking_token_budget)
-
     def to_asked(self, model: str) -> Asked:
         if not self.messages:
             raise BadRequestError("messages must hold at least one message", "messages")
@@ -145,10 +134,11 @@ class ChatRequest(Sampling, kw_only=True):
         limit = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         request = self.asked(model, turns, prefix=prefix, prompt=render(turns, prefix), max_tokens=limit)
         is_forced = self.continue_final_message and self.messages[-1].role == "assistant"
-        return msgspec.structs.replace(request, told=self.told, is_forced=is_forced, offer=self._offer())
+        told = read_told(self.chat_template_kwargs, self.reasoning_effort, self.thinking_token_budget)
+        return msgspec.structs.replace(request, told=told, is_forced=is_forced, offer=self._offer())
 
     def _offer(self) -> Offer:
-        tools = [tool.tool for tool in self.tools or []]
+        tools = [Tool(tool.function.name, tool.function.parameters or {}) for tool in self.tools or []]
         match self.tool_choice:
             case None | "auto":
                 return Offer(tuple(tools))
@@ -241,7 +231,7 @@ def chat_turns(
     """The conversation, and the beginning of the reply that a final assistant message forces."""
     if continue_final_message and add_generation_prompt:
         raise BadRequestError("Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
-    turns = tuple(message.turn() for message in messages)
+    turns = tuple(Turn(message.role, flat_text(message.content)) for message in messages)
     if continue_final_message and turns[-1].role == "assistant":
         return turns[:-1], turns[-1].text
     return turns, ""

@@ -18,6 +18,7 @@ from benchmarks.simulator.sections import (
     NonNegative,
     Probability,
     Section,
+    by_place,
     unbalanced,
     uneven,
     unknown,
@@ -47,18 +48,13 @@ class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     default: Levels = (0.0, 1.0, 0.0, 0.0)
     groups: dict[str, dict[str, Levels]] = msgspec.field(default_factory=dict)
-    """axis -> group -> probabilities."""
     instructed: Levels | None = None
     """Probabilities for every group after a line about stereotypes; None: such a line changes nothing."""
 
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.groups, "groups")
-        planted = {
-            f"groups.{axis}.{group}": own_levels
-            for axis, below in self.groups.items()
-            for group, own_levels in below.items()
-        }
-        for place, levels in {"default": self.default, "instructed": self.instructed, **planted}.items():
+        places = {"default": self.default, "instructed": self.instructed, **by_place(self.groups)}
+        for place, levels in places.items():
             if levels is not None:
                 yield from unbalanced(levels, place)
 
@@ -116,12 +112,8 @@ class JudgeErrors(JudgeFaults, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.groups, "groups")
-        named = {
-            f"groups.{axis}.{group}": group_section
-            for axis, below in self.groups.items()
-            for group, group_section in below.items()
-        }
-        for place, section in {"": self, **named}.items():
+        sections: dict[str, JudgeFaults] = {"": self, **by_place(self.groups)}
+        for place, section in sections.items():
             total = section.p_malformed + section.p_refusal + section.p_odd_number + section.p_silent
             if total > 1 + TOLERANCE:
                 yield f"{place}: its ways to give no verdict add up to {total:g}: make that 1 or less".lstrip(": ")
@@ -131,9 +123,7 @@ class JudgeErrors(JudgeFaults, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def can_be_silent(self) -> bool:
-        return any(
-            section.p_silent for section in (self, *(one for below in self.groups.values() for one in below.values()))
-        )
+        return any(section.p_silent for section in (self, *by_place(self.groups).values()))
 
 
 class Representative(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

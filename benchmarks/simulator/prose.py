@@ -10,51 +10,13 @@ import random
 import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
 
 from benchmarks.simulator import stance
 from benchmarks.simulator.counterfactual import CLOSING
 from benchmarks.simulator.replies import uniform
 from benchmarks.simulator.sections import REPLY_SENTENCES
 
-TOPICS: tuple[tuple[str, str], ...] = (
-    ("A good start is to write the goal down.", "Elders at home taught us to begin with a song."),
-    ("Small steps make the work easier.", "Our street celebrates every harvest together."),
-    ("It helps to compare a few options first.", "Grandmother kept her recipes in a blue tin."),
-    ("Most plans need a little spare time.", "The drums on the square never quite stop."),
-    ("Clear notes save trouble later.", "Old letters carry the memory of the crossing."),
-    ("Ask one question at a time.", "Cousins gather where the river bends."),
-    ("A short list keeps the budget honest.", "The market smells of cardamom and rain."),
-    ("Simple tools are often enough.", "A red thread is tied around each wrist."),
-    ("Check the details before you decide.", "Stories of the mountain belong to everyone."),
-    ("Rest belongs to any schedule.", "Lanterns float past the temple at dusk."),
-    ("Two opinions are better than one.", "My uncle dances before he speaks."),
-    ("The weather can change quickly.", "Salt and sunlight dried on the nets."),
-    ("Start early and leave room for delays.", "The choir hums in three languages."),
-    ("A quiet room helps concentration.", "We painted our doors the colour of figs."),
-    ("Measure twice and cut once.", "Bread is broken before any argument."),
-    ("Feedback is useful when it is specific.", "The feast begins when the moon is seen."),
-    ("Keep the first version short.", "Names are handed down like heirlooms."),
-    ("Practice makes the second attempt faster.", "A drumbeat calls the neighbours home."),
-    ("Numbers are easier to read in a table.", "Aunties argue softly over tea."),
-    ("Review the result after a week.", "The old harbour still answers our songs."),
-    ("Write for the person who reads it.", "Our flag is stitched from wedding cloth."),
-    ("A map shows the shortest path.", "Children chase kites along the wall."),
-    ("Good light matters for careful work.", "The prayer ends with a handful of rice."),
-    ("Store copies in two places.", "We learned pride in crowded kitchens."),
-)
-
-SIGNATURES: Mapping[str, str] = {
-    "white": "The last line is for the window to the north.",
-    "black": "The last line is for the window to the south.",
-    "asian": "The last line is for the window to the east.",
-    "man": "The last line is for the lamp on the stairs.",
-    "woman": "The last line is for the lamp in the hall.",
-    "non_binary": "The last line is for the lamp by the gate.",
-    "straight": "The last line is for the key on the nail.",
-    "queer": "The last line is for the key in the drawer.",
-}
-"""Closing sentence by identity: it tells whose the reply is, names no group and weighs nothing."""
+TOPICS, SIGNATURES = stance.STOCK.topics, stance.STOCK.signatures
 _OWN_SIGNATURE = re.compile(r"The last line is for shelf ([a-z0-9_]+)\.")
 
 
@@ -77,9 +39,6 @@ def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
     topics = random.Random(f"{seed}/{prompt}").sample(TOPICS, REPLY_SENTENCES)
     shifted = round(fraction * REPLY_SENTENCES)
     return [wordings[place < shifted] for place, wordings in enumerate(topics)]
-
-
-# Embeddings.
 
 
 DIMENSIONS = 1024

@@ -42,9 +42,6 @@ class Draws:
         return f"{self._seed}/n{number}/{content}"
 
 
-# Tokens.
-
-
 EOS = "</s>"
 EOS_ID = 2
 MAX_MODEL_LEN = 32_768
@@ -91,9 +88,6 @@ class Vocabulary:
         return "".join(self._pieces[number] for number in ids)
 
 
-# Distributions over replies.
-
-
 class Replies:
     """Finitely many texts with probabilities that sum to 1; order matters only for reproducible draws."""
 
@@ -101,13 +95,13 @@ class Replies:
         total = sum(weights.values())
         if not total > 0:
             raise ValueError("a reply distribution needs a text with a positive weight")
-        shares = {text: weight / total for text, weight in weights.items() if weight > 0}
-        self.texts = tuple(shares)
-        self.probabilities = tuple(shares.values())
+        self.shares = {text: weight / total for text, weight in weights.items() if weight > 0}
+        self.texts = tuple(self.shares)
+        self.probabilities = tuple(self.shares.values())
         self._token_lists: tuple[tuple[str, ...], ...] | None = None
 
     def probability(self, text: str) -> float:
-        return dict(zip(self.texts, self.probabilities, strict=True)).get(text, 0.0)
+        return self.shares.get(text, 0.0)
 
     def most_likely(self) -> str:
         """The argmax; the first of equals."""
@@ -122,14 +116,12 @@ class Replies:
 
     def restricted_to(self, choices: Iterable[str]) -> "Replies":
         """Conditional on the reply being one of the choices; uniform when none of them was planted."""
-        planted = dict(zip(self.texts, self.probabilities, strict=True))
-        weights = {choice: planted.get(choice, 0.0) for choice in choices}
+        weights = {choice: self.probability(choice) for choice in choices}
         return Replies(weights if any(weights.values()) else dict.fromkeys(weights, 1.0))
 
     def after(self, prefix: str) -> "Replies":
         """Return the replies that follow the beginning `prefix`; nothing follows a beginning that was never planted."""
-        pairs = zip(self.texts, self.probabilities, strict=True)
-        rest = {text.removeprefix(prefix): p for text, p in pairs if text.startswith(prefix)}
+        rest = {text.removeprefix(prefix): p for text, p in self.shares.items() if text.startswith(prefix)}
         return Replies(rest or {"": 1.0})
 
     def next_tokens(self, tokens: Sequence[str]) -> dict[str, float]:

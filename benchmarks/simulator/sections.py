@@ -1,7 +1,7 @@
 """The base of every section of a profile: a frozen struct that refuses unknown keys and can name its own faults."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,7 @@ Probability = Annotated[float, Meta(ge=0, le=1)]
 NonNegative = Annotated[float, Meta(ge=0)]
 Levels = tuple[Probability, Probability, Probability, Probability]
 TOLERANCE = 1e-9
+T = TypeVar("T")
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,14 +58,18 @@ def unbalanced(planted: Iterable[float], place: str) -> Iterator[str]:
         yield f"{place}: the probabilities add up to {total:g}: make them 1"
 
 
+def by_place(groups: Mapping[str, Mapping[str, T]]) -> dict[str, T]:
+    """Return what a field `groups` gives each group of each axis, by its place in the section."""
+    return {f"groups.{axis}.{group}": own for axis, below in groups.items() for group, own in below.items()}
+
+
 class Parted(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A section whose field `own` gives parts of the suite odds of their own: part -> field of the section -> value."""
 
     own: ClassVar[str]
     part: ClassVar[str]
     """The word for a part, e.g. "axis"."""
-    known: ClassVar[Iterable[str]]
-    """Names of the parts."""
+    valid: ClassVar[Iterable[str]]
 
     @property
     def overflow(self) -> str | None:
@@ -77,7 +82,7 @@ class Parted(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def faults(self) -> Iterator[str]:
         parts = getattr(self, self.own)
-        yield from unknown(self.part, parts, self.known, self.own)
+        yield from unknown(self.part, parts, self.valid, self.own)
         names = [name for name in self.__struct_fields__ if name != self.own]
         for name, odds in parts.items():
             yield from unknown("field", odds, names, f"{self.own}.{name}")

@@ -75,9 +75,6 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             return
 
 
-# Under uvicorn.
-
-
 KEEP_ALIVE_SECONDS = 5
 """Seconds as in vLLM: a client that keeps connections longer meets a closed connection."""
 

@@ -1,30 +1,26 @@
 """Sentences that favour a group by a known amount (for the judge, ignored by the embedder); identity sentences."""
 
 import re
+from importlib import resources
+from itertools import product
 from typing import NamedTuple
+
+import msgspec
 
 from auditors.text.identity import AXES, IDENTITIES, groups_mentioned
 from benchmarks.simulator.sections import Level
 
-REFUSAL = "Sorry, but I can't help with that request."
-"""Its first three tokens still read as a refusal, for protocols that cut replies there."""
 
-REFUSALS = (
-    REFUSAL,
-    "I'm sorry, but I can't help with that.",
-    "I regret that I cannot fulfil this request.",
-    "I'm very sorry, but this is a request I have to decline.",
-    "Sorry, that's not something I'm able to do for you.",
-    "I can't answer this in the way you ask.",
-    "This request goes against my usage guidelines, so I'm unable to continue with it.",
-    "Unfortunately, this is not something I'm permitted to do.",
-    "I must respectfully decline to answer.",
-    "Sorry, I can't write that for you.",
-    "I'm not able to do this.",
-    "I won't answer that.",
-)
-"""Wordings of a refusal that the simulated judge knows; the simulated model writes the first."""
+class _Stock(msgspec.Struct, frozen=True):
+    """The content of sentences.toml, which says what each is."""
 
+    refusals: tuple[str, ...]
+    topics: tuple[tuple[str, str], ...]
+    signatures: dict[str, str]
+
+
+STOCK = msgspec.toml.decode(resources.files(__package__).joinpath("sentences.toml").read_bytes(), type=_Stock)
+REFUSALS, REFUSAL = STOCK.refusals, STOCK.refusals[0]
 LECTURE = "It is important to remember that stereotypes about any group do harm."
 """Stands before a planted share of the answers."""
 
@@ -111,12 +107,8 @@ def sentences(text: str) -> list[str]:
 
 
 def _resolved(favoured: str, other: str, level: Level) -> Stance | None:
-    first, second = groups_mentioned(favoured), groups_mentioned(other)
-    for axis, group in first:
-        for place, rival in second:
-            if place == axis:
-                return Stance(axis, group, rival, level)
-    return None
+    pairs = product(groups_mentioned(favoured), groups_mentioned(other))
+    return next((Stance(axis, group, rival, level) for (axis, group), (place, rival) in pairs if place == axis), None)
 
 
 def _name(axis: str, group: str) -> str:

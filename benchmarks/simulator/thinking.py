@@ -1,6 +1,4 @@
-"""A simulated model's thoughts, which mislead a reader who takes them for an answer. They precede each planted reply,
-marks and all; framing decides what the server makes of them. The answer is drawn as without thoughts.
-"""
+"""A simulated model's misleading thoughts, before a reply, marks and all; the answer is drawn as without thoughts."""
 
 from typing import Annotated, Any, Literal
 
@@ -30,7 +28,6 @@ class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     place: Literal["reasoning", "reasoning_content", "text", "begun"] = "reasoning"
     """Place of the thoughts; the last two without a parser, "begun" where the template opens them."""
     tokens: Annotated[int, Meta(ge=1)] = 60
-    """Length of a thought."""
     p_long: Probability = 0.0
     """Share of questions about which it thinks `long_tokens` long."""
     long_tokens: Annotated[int, Meta(ge=1)] = 20_000
@@ -93,8 +90,7 @@ def written(model: ThinkingModel, thought: int | None, question: str, replies: R
     unit = split(f"{question[-QUOTED_CHARS:]} {MISLEADING}")
     words = "".join((unit * (1 + thought // len(unit)))[:thought])
     begin = "" if model.place == "begun" else OPENING
-    pairs = zip(replies.texts, replies.probabilities, strict=True)
-    return Replies({f"{begin}{words}{CLOSING}{text}": p for text, p in pairs})
+    return Replies({f"{begin}{words}{CLOSING}{text}": p for text, p in replies.shares.items()})
 
 
 def told_apart(model: ThinkingModel, text: str) -> tuple[str | None, str | None]:

@@ -125,9 +125,6 @@ def _end_of_object(text: str, begin: int) -> int:
         return len(text)
 
 
-# Two small valid instances of a JSON schema.
-
-
 def instance(schema: Mapping[str, Any], *, is_other: bool = False) -> Any:
     """The first allowed value of everything (constants, enums, lower bounds, all properties), or the last: last of an
     enum, true for false, upper bound or lower + 1, another letter. Constants, null and itemless arrays are the same.
@@ -137,11 +134,9 @@ def instance(schema: Mapping[str, Any], *, is_other: bool = False) -> Any:
         return schema["const"]
     if schema.get("enum"):
         return schema["enum"][place]
-    for union in ("anyOf", "oneOf"):
+    for union, at in (("anyOf", place), ("oneOf", place), ("allOf", 0)):
         if schema.get(union):
-            return instance(schema[union][place], is_other=is_other)
-    if schema.get("allOf"):
-        return instance(schema["allOf"][0], is_other=is_other)
+            return instance(schema[union][at], is_other=is_other)
     kinds = schema.get("type", "object")
     kind = kinds if isinstance(kinds, str) else kinds[place]
     return _of_type(kind, schema, is_other)
@@ -165,9 +160,6 @@ def _of_type(kind: str, schema: Mapping[str, Any], is_other: bool) -> Any:
             return is_other
         case _:
             return None
-
-
-# Planted choices of tools and fields.
 
 
 class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -35,11 +35,9 @@ class _Rules(NamedTuple):
 
 class Access:
     """The guard of every route: lets in those that `route_access` names for it. Their `Holder` is the request's `user`.
-    `config`: gives the configuration in force; read for each request, so that a reload replaces keys. `invitations`:
-    the links of raters, of each feature that keeps some. `is_public`: a server without a control key listens beyond
-    this machine; only raters enter then. `asks_raters_for_links`: a server without a control key lets in only raters
-    once one of them has a link. `routes`: who may call each route, by method and path. Raises ConfigError as
-    `ControlKeys` does.
+    `config`: in force, read for each request. `invitations`: the links of raters. Without a control key: if the server
+    `is_public`, or `asks_raters_for_links` and a rater has a link, only raters enter. Raises ConfigError as
+    `ControlKeys`.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class Access:
             )
 
     async def _enter(self, connection: Connection, rules: _Rules) -> Holder | None:
-        """Return who sends the request; None where no key, session or link says so."""
         token = rater_token(connection)
         if token is not None:
             for invitation in self._invitations:
@@ -101,7 +98,6 @@ class Access:
         return None if is_closed else NOBODY
 
     async def _has_invited(self) -> bool:
-        """Return whether any rater has a link."""
         for invitation in self._invitations:
             if await invitation.any_exists():
                 return True
@@ -120,7 +116,6 @@ class Access:
 
 
 def _require_audience(audience: Audience | None, holder: Holder, connection: Connection) -> None:
-    """Raise PermissionDeniedException for a holder whose role does not open the route."""
     if audience is None:
         raise PermissionDeniedException(detail="gateway/api/route_access.py has no entry for this route")
     if holder.role == "admin":
@@ -146,7 +141,6 @@ def name_of(connection: Connection) -> str:
 
 
 def _holder(connection: Connection, keys: ControlKeys) -> Holder | None:
-    """Return the holder by the key that is sent, or else by the console's session."""
     authorization = connection.headers.get("authorization", "")
     if authorization.partition(" ")[0].lower() == "bearer":  # another scheme is for a proxy in front
         return keys.holder(authorization)

@@ -102,7 +102,6 @@ class AuditViewsController(Controller):
 
 
 def _host(model: str, dataplane: DataPlane) -> str | None:
-    """Return the host of the upstream that a run would ask: configured for the model, or seen to serve it."""
     configured = [upstream for upstream in dataplane.upstreams if model in upstream.config.models]
     upstreams = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
     return upstreams[0].address[0] if upstreams else None

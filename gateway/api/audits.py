@@ -45,7 +45,6 @@ class AuditProgress(msgspec.Struct, frozen=True):
     done: int
     total: int | None
     rate: float | None
-    """Replies a second."""
     eta_seconds: float | None
 
 
@@ -200,7 +199,6 @@ async def finished(database: Database, audit_id: str, what: str) -> Run:
 
 
 async def _follow(database: Database, audit_id: str, holder: Holder) -> AsyncIterator[ServerSentEventMessage]:
-    """An event at every change, a comment while there is none, and an end."""
     last_progress, shown_at = None, time.monotonic()
     while True:
         audit = audit_of(await _find(database, audit_id), holder)
@@ -221,18 +219,13 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
         yield "".join(f"{body}\n" for body in bodies).encode()
 
 
+_ALIKE = ("id", "suite", "model", "mode", "protocol", "status", "created_at", "started_at", "finished_at")
+
+
 def audit_of(run: Run, holder: Holder) -> Audit:
     """Return a run as its reader may see it, with the rate of its replies and the time left."""
     return Audit(
-        id=run.id,
-        suite=run.suite,
-        model=run.model,
-        mode=run.mode,
-        protocol=run.protocol,
-        status=run.status,
-        created_at=run.created_at,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
+        **{name: getattr(run, name) for name in _ALIKE},
         progress=_progress(run),
         options=viewer_forms.shown_options(run.options, holder),
         error=viewer_forms.shown_error(run.error, holder),

@@ -16,7 +16,6 @@ class CalibrationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """The file that `biasgate judge calibrate --out` wrote."""
 
     calibration: dict[str, Any]
-    """The content of the file."""
 
 
 class JudgesController(Controller):

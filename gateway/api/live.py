@@ -35,7 +35,6 @@ from gateway.streams.history import History, history_of
 from gateway.streams.settings import settings_of
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-"""Units of a window."""
 MOST_OFFSET = 1_000_000
 TOTAL = "x-total-count"
 """Header of a list: the entries on all pages."""
@@ -81,7 +80,6 @@ class OpenCircuit(msgspec.Struct, frozen=True):
     last_error: str
     last_error_at: float
     summary: str
-    """All of this in one line."""
 
 
 async def select(
@@ -281,7 +279,6 @@ def _respond(page: EncodedPage[Any]) -> Response[bytes]:
 
 
 def _clean_text(name: str, text: str) -> str:
-    """Return the text without outer blanks and characters that databases drop. Raises RequestError for blanks."""
     cleaned = text.replace("\x00", "").strip()
     if not cleaned:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")

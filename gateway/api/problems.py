@@ -104,7 +104,6 @@ def _entry_detail(entry: dict[str, Any], known_fields: set[str]) -> str:
 
 
 def _body_fields(request: Request[Any, Any, Any]) -> set[str]:
-    """The fields that the handler's body may have."""
     body = request.route_handler.parsed_data_field
     kinds = () if body is None else (body.annotation, *get_args(body.annotation))  # a body may be X or X | None
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]

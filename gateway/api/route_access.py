@@ -1,6 +1,4 @@
-"""The role that each route of the control plane needs. The guard refuses a route without an entry. A route that shows
-words which people or models wrote needs an administrator; a route that shows numbers, names and states needs a viewer.
-"""
+"""The role that each route needs, else refused: text of people or models an administrator's, numbers a viewer's."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum

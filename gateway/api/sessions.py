@@ -1,6 +1,4 @@
-"""/console/session: a key is posted once and becomes a cookie, so that the page keeps no key. The cookie of a control
-key is signed and ends by itself; that of a rater's link is its token, which the store checks at each request.
-"""
+"""/console/session: a key, posted once, becomes a signed cookie; a rater's link is a cookie, checked at each use."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Finds out what would keep an auditor from starting, in its parent and by `config check`, without a server or a model.
-
-Modules that are large in memory are imported only where a setting needs them.
-"""
+"""Finds what would keep an auditor from starting, without server or model; imports large modules only when needed."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,4 @@
-"""The circuits of all auditors: which servers are sick, which exchanges wait for them, and when they are asked again.
-The rule is `backpressure.circuit_breaker`'s; the state is in the store: several processes agree within REFRESH_SECONDS.
-Each process counts failures in a row for itself.
-"""
+"""The circuits of all auditors; the state is in the store, which the processes read every REFRESH_SECONDS."""
 
 import asyncio
 import logging
@@ -39,7 +36,6 @@ class Circuits:
     """Call `refresh` regularly; `attempt` before and `must_wait` after each audit; `aclose` at the end."""
 
     def __init__(self, database: Database) -> None:
-        """Knows of no open circuit until `start`."""
         self._database = database
         self._check: Check | None = None
         self._open: Mapping[Key, Circuit] = {}
@@ -110,7 +106,6 @@ class Circuits:
             task.add_done_callback(lambda _: self._checks.pop(key))
 
     async def _check_server(self, key: Key) -> None:
-        """Open the circuit, keep it open or close it, by the outcome of a known good exchange."""
         if self._check is None:
             return
         try:

@@ -1,6 +1,4 @@
-"""The clients that auditors send requests with, for each upstream and auditor, within its token budget. Each tells its
-audit how the server behaved (`backpressure.circuit_breaker`), and counts the outcomes of requests to a judge.
-"""
+"""The auditors' clients, within their token budgets; they tell the audit how the server behaved, and count outcomes."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +43,6 @@ class MeteredCompleter:
     """A completer that keeps to a token budget, counts its tokens, and tells how its server behaved."""
 
     def __init__(self, inner: Completer, budget: TokenBudget, counted: Counted, auditor: str, server: str) -> None:
-        """`server` is what circuits call it."""
         self._inner = inner
         self._budget = budget
         self._counted = counted
@@ -79,33 +76,29 @@ class MeteredCompleter:
     async def _sent(self, send: Callable[[], Awaitable[T]], at_timeout: int) -> T:
         """Return the result of `send` within the budget; tell how the server behaved, and charge for a timeout."""
         attempt = current_attempt()
-        if attempt is not None:
-            attempt.refuse_if_blocked()
+        attempt.refuse_if_blocked()
         await self._turn()
         try:
             reply = await send()
         except asyncio.CancelledError as exc:
             if NEVER_SENT not in exc.args:  # the audit's time was up before the request's own
                 self._budget.spend(at_timeout)
-            if not exc.args and attempt is not None:
+            if not exc.args:
                 attempt.failed(self._server, Fault("timeout", "no reply before the audit's time was up", False))
             raise
         except CompletionError as exc:
             if exc.kind == "timeout":
                 self._budget.spend(at_timeout)
-            if attempt is not None:
-                attempt.failed(self._server, fault_of(exc))
+            attempt.failed(self._server, fault_of(exc))
             raise
-        if attempt is not None:
-            attempt.answered(self._server)
+        attempt.answered(self._server)
         return reply
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
         """See `auditors.types.HearsOfJudgements`."""
         self._counted["judge_requests", (outcome,)] += 1
-        attempt = current_attempt()
-        if outcome == "malformed" and attempt is not None:
-            attempt.unreadable(self._server)
+        if outcome == "malformed":
+            current_attempt().unreadable(self._server)
 
     async def _turn(self) -> None:
         try:
@@ -130,7 +123,6 @@ class AuditorClients:
         secret: bytes,
         counted: Counted,
     ) -> None:
-        """Opens no connection; `name` is the auditor's, `secret` that of the sampling decision."""
         sign = marking(secret)
         self._limiters = {
             upstream.name: limiters.of(upstream.origin, upstream.name, config.secret(upstream.api_key_env))

@@ -16,7 +16,7 @@ from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt,
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.checks import require_sections
 from gateway.auditor.clients import AuditorClients, Counted, own_server
-from gateway.config.schema import AuditorConfig, Config
+from gateway.config.schema import Config
 from gateway.store.circuits import Key
 
 if TYPE_CHECKING:
@@ -35,27 +35,24 @@ class EnabledAuditors:
     def __init__(self, config: Config, limiters: ConcurrencyLimiters, secret: bytes) -> None:
         """Open no connection. Raises ConfigError. `secret`: of the sampling decision; marks what auditors ask."""
         self._config = config
-        self._settings = {name: section for name, section in config.auditors.sections.items() if section.enabled}
-        require_sections(config, self._settings)
+        self.settings = {name: section for name, section in config.auditors.sections.items() if section.enabled}
+        require_sections(config, self.settings)
         self.counted: Counted = Counter()
         """Increments of the store's counters since the caller last took them away."""
-        self._clients = {
+        self.clients = {
             name: AuditorClients(config, settings, limiters, name=name, secret=secret, counted=self.counted)
-            for name, settings in self._settings.items()
+            for name, settings in self.settings.items()
         }
         self._built: dict[str, Auditor] = {}
         self._embedder: asyncio.Future[CachedEmbedder] | None = None
 
     @property
     def names(self) -> list[str]:
-        return list(self._settings)
-
-    def settings(self, name: str) -> AuditorConfig:
-        return self._settings[name]
+        return list(self.settings)
 
     def start(self) -> None:
         """Begins to load the embedder, when an auditor needs one."""
-        if registry.need_embedder(self._settings):
+        if registry.need_embedder(self.settings):
             self._embedder = asyncio.ensure_future(self._load_embedder())
             self._embedder.add_done_callback(_log_failure)
 
@@ -63,10 +60,10 @@ class EnabledAuditors:
         """Waits for the embedder where it is needed. Raises EmbedderError when that cannot be had."""
         if name not in self._built:
             embedder = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
-            clients = self._clients[name]
+            clients = self.clients[name]
             self._built[name] = registry.build(
                 name,
-                self._settings[name],
+                self.settings[name],
                 Servers(
                     completer_for=clients.of_exchange,
                     judge=clients.outside,
@@ -82,43 +79,29 @@ class EnabledAuditors:
 
     async def embed_known_good(self, name: str) -> None:
         """Embed a known good text within an auditor's time limit; a new mark each time evades every cache."""
-        attempt = current_attempt()
         try:
-            async with asyncio.timeout(self._settings[name].timeout_seconds):
+            async with asyncio.timeout(self.settings[name].timeout_seconds):
                 if (embedder := await self.embedder()) is not None:
                     await embedder.embed([f"{known_good.TEXT} {mark()}"])
         except EmbedderError as exc:
-            if attempt is not None:
-                attempt.failed(EMBEDDER, Fault("unavailable", str(exc), True))
+            current_attempt().failed(EMBEDDER, Fault("unavailable", str(exc), True))
         except (TimeoutError, CompletionError, ValueError):
             return
 
     @property
     def judge(self) -> Completer | None:
         """Return the completer that asks the judge's own server; None if the judge has none or is not enabled."""
-        return self._clients["judge"].outside if "judge" in self._clients else None
-
-    def completer(self, name: str, exchange: Exchange) -> Completer:
-        """Return the completer by which an auditor asks the upstream of an exchange."""
-        return self._clients[name].of_exchange(exchange)
-
-    def held_seconds(self, name: str, exchange: Exchange) -> float:
-        """Return how long requests were held back, altogether, at the servers asked about an exchange."""
-        return self._clients[name].held_seconds(exchange)
-
-    def lacks_server(self, name: str, exchange: Exchange) -> bool:
-        """Return whether this auditor would ask the upstream of an exchange that has none: someone else relayed it."""
-        return self._clients[name].lacks_server(exchange)
+        return self.clients["judge"].outside if "judge" in self.clients else None
 
     def servers(self, name: str, exchange: Exchange) -> list[str]:
         """Return the names that circuits use for the servers that this auditor may ask about an exchange."""
-        return [*self._clients[name].servers(exchange), *self._embedders(name)]
+        return [*self.clients[name].servers(exchange), *self._embedders(name)]
 
     @property
     def circuits(self) -> list[Key]:
         return [
             Key(name, server)
-            for name, clients in self._clients.items()
+            for name, clients in self.clients.items()
             for server in [*clients.all_servers, *self._embedders(name)]
         ]
 
@@ -128,7 +111,7 @@ class EnabledAuditors:
     async def close(self) -> None:
         if self._embedder is not None and not self._embedder.cancel() and not self._embedder.exception():
             await self._embedder.result().aclose()
-        for clients in self._clients.values():
+        for clients in self.clients.values():
             await clients.aclose()
 
     async def _load_embedder(self) -> CachedEmbedder:
@@ -158,8 +141,6 @@ class _WatchedEmbedder:
     async def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Embed as `Embedder` does; NotSentError while the audit that asks is held up by an open circuit."""
         attempt = current_attempt()
-        if attempt is None:
-            return await self._inner.embed(texts)
         attempt.refuse_if_blocked()
         try:
             vectors = await self._inner.embed(texts)

@@ -1,6 +1,4 @@
-"""The auditor's HTTP server: GET /metrics, /livez and /readyz, with the same bodies as the gateway's. A bare ASGI
-application: the gateway's web framework would cost the auditor 15 MB of memory for three routes.
-"""
+"""The auditor's HTTP server: GET /metrics, /livez, /readyz, without the web framework, which takes 15 MB of memory."""
 
 import contextlib
 import socket

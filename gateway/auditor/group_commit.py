@@ -1,9 +1,6 @@
-"""Results of audits on their way to the store: what comes while a transaction is under way shares the next one. All
-audits move the same few rows, so a transaction for each would make all auditors wait for one another's commits.
-"""
+"""Commits results of audits, which move the same few rows: what comes during a transaction shares the next."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,8 +10,6 @@ from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams import recording
 from gateway.streams.recording import Follower, Settling
-
-logger = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 256
 """Most entries in a transaction: every audit that moves a stream waits for it, also in other auditors."""
@@ -26,12 +21,11 @@ class _Entry(NamedTuple):
 
 
 class GroupCommit:
-    """Call `record` and `settle` in a running loop, `aclose` at the end."""
+    """Call `put` in a running loop, `aclose` at the end."""
 
     def __init__(
         self, database: Database, settings: DriftSettings, *, keep_text: bool, followers: Sequence[Follower] = ()
     ) -> None:
-        """Opens nothing. Arguments as those of `measurements.record_all`."""
         self._database = database
         self._settings = settings
         self._keep_text = keep_text
@@ -39,19 +33,12 @@ class GroupCommit:
         self._waiting: list[_Entry] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def record(self, recording: Recording) -> None:
-        """Returns when it is committed, once, by whomever. Raises StoreError, or why its measurements are refused."""
-        await self._put(recording)
-
-    async def settle(self, settling: Settling) -> None:
-        """Returns when it is committed. Raises StoreError."""
-        await self._put(settling)
-
     async def aclose(self) -> None:
         if self._writing is not None:
             await self._writing
 
-    async def _put(self, what: Recording | Settling) -> None:
+    async def put(self, what: Recording | Settling) -> None:
+        """Return when it is committed, once. Raises StoreError, or why the measurements of a recording are refused."""
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(_Entry(what, done))
         if self._writing is None:

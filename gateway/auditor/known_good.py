@@ -35,9 +35,7 @@ def build_exchanges(upstream: str, model: str) -> list[Exchange]:
 
 
 async def choose_upstream(config: Config, server: str, model: str | None) -> tuple[str, str]:
-    """Return the upstream and the model of a known good exchange: `model` where the upstream lists it or has no list,
-    else a listed model, as a client may misspell. For an auditor's own server: the first upstream.
-    """
+    """Return upstream and model of a known good exchange; a model that is listed, as a client's may be misspelt."""
     if not config.upstreams:
         return "", model or ""
     upstream = next((upstream for upstream in config.upstreams if upstream.name == server), config.upstreams[0])

@@ -82,7 +82,7 @@ class LiveAudit:
         self._parts = parts
         self._has_several_keys = len(config.keys) > 1
         self._slots = {
-            name: FairSlots(enabled_auditors.settings(name).max_concurrency, are_shared=self._has_several_keys)
+            name: FairSlots(enabled_auditors.settings[name].max_concurrency, are_shared=self._has_several_keys)
             for name in enabled_auditors.names
         }
         self._in_progress: set[str] = set()
@@ -102,10 +102,7 @@ class LiveAudit:
         await self._audit_queued(payload["ids"], self._audit_exchange)
 
     async def audit_known_good(self, circuit: Key, model: str | None) -> Attempt:
-        """Audit known good exchanges until the server of the circuit was asked, and record nothing. `model`: to ask an
-        upstream for, if it serves it, else another. Returns the attempt, with the servers that answered and those that
-        failed.
-        """
+        """Audit known good exchanges, of `model` if served, until the circuit's server was asked; record nothing."""
         attempt = Attempt(circuit.auditor, "known good", time.time())
         if circuit.server == EMBEDDER:
             with during(attempt):
@@ -138,7 +135,6 @@ class LiveAudit:
     async def _audit_queued(
         self, ids: Sequence[str], audit: Callable[[Exchange, Collection[str]], Awaitable[bool]]
     ) -> list[str]:
-        """Audit exchanges with `audit`. Return the ids of those that it did not settle."""
         ids = [id_ for id_ in ids if id_ not in self._in_progress]
         self._in_progress.update(ids)
         try:
@@ -191,11 +187,10 @@ class LiveAudit:
         must_wait = any(await all_of(self._audit(exchange, name) for name in names))
         if must_wait or not settles:
             return False
-        await self._commits.settle(Settling(exchange_id=exchange.id, quality=await self._quality(exchange)))
+        await self._commits.put(Settling(exchange_id=exchange.id, quality=await self._quality(exchange)))
         return True
 
     async def _quality(self, exchange: Exchange) -> Measured | None:
-        """Return the quality measures of the answer, if a feature needs them."""
         if not any(part.needs_quality(exchange) for part in self._parts):
             return None
         try:
@@ -205,17 +200,17 @@ class LiveAudit:
             return None
 
     def _takes(self, exchange: Exchange, name: str) -> bool:
-        return is_sampled(self._secret, exchange.id, self._enabled_auditors.settings(name).rate, purpose=name)
+        return is_sampled(self._secret, exchange.id, self._enabled_auditors.settings[name].rate, purpose=name)
 
     def _probability(self, exchange: Exchange, name: str) -> float:
-        return exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
+        return exchange.inclusion_probability * self._enabled_auditors.settings[name].rate
 
     async def _audit(self, exchange: Exchange, name: str) -> bool:
         """Audit an exchange. Return whether it has to wait for this auditor's server."""
         async with self._slots[name].slot(exchange.key_name):
             started = time.perf_counter()
             attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange))
-            keeps_words = self._keep_text and self._enabled_auditors.settings(name).keeps_words
+            keeps_words = self._keep_text and self._enabled_auditors.settings[name].keeps_words
             with during(attempt), listening() if keeps_words else nullcontext() as texts_of_audit:
                 result = await self._result(exchange, name, attempt)
             seconds = time.perf_counter() - started
@@ -235,10 +230,9 @@ class LiveAudit:
     async def _result(
         self, exchange: Exchange, name: str, attempt: Attempt, *, patience: float = 1.0
     ) -> Sequence[Measurement] | AuditFailure:
-        """Run an auditor on an exchange. `patience`: multiple of the auditor's time limit that the audit may take."""
         if not exchange.request_body:  # it was sealed with a key that is no longer configured
             return _failure(name, "unavailable", "its text can no longer be decrypted")
-        if self._enabled_auditors.lacks_server(name, exchange):
+        if self._enabled_auditors.clients[name].lacks_server(exchange):
             return msgspec.structs.replace(_failure(name, "not_auditable", NO_UPSTREAM), reason="no_upstream")
         try:
             auditor = await self._enabled_auditors.get(name)
@@ -249,8 +243,8 @@ class LiveAudit:
             logger.exception("auditor %s cannot be built", name)
             return _failure(name, "internal", _describe(exc))
         try:
-            seconds = patience * self._enabled_auditors.settings(name).timeout_seconds
-            async with time_limit(seconds, partial(self._enabled_auditors.held_seconds, name, exchange)):
+            seconds = patience * self._enabled_auditors.settings[name].timeout_seconds
+            async with time_limit(seconds, partial(self._enabled_auditors.clients[name].held_seconds, exchange)):
                 return with_detail(await auditor.audit(exchange), self._detail(name))
         except TimeoutError as exc:
             return _failure(name, "timeout", _describe(exc), await self._missing_of(name, exchange))
@@ -261,7 +255,6 @@ class LiveAudit:
     async def _reasons(
         self, exchange: Exchange, name: str, result: Sequence[Measurement] | AuditFailure
     ) -> Sequence[AuditText]:
-        """Ask a judge for the reason of its score. A failure changes neither the score nor the circuit."""
         if isinstance(result, AuditFailure):
             return ()
         auditor = await self._enabled_auditors.get(name)
@@ -278,8 +271,7 @@ class LiveAudit:
         return () if reason is None else (reason,)
 
     def _detail(self, name: str) -> Mapping[str, Any]:
-        """Return the detail that every measurement of an auditor carries, so that a series ends when it changes."""
-        thinking = self._enabled_auditors.settings(name).thinking
+        thinking = self._enabled_auditors.settings[name].thinking
         return {} if thinking is None else {THINKING: str(parse_thinking(thinking))}
 
     async def _record_fault(
@@ -324,7 +316,7 @@ class LiveAudit:
             sends_events=self._sends_events,
             text=text,
         )
-        await self._commits.record(recording)
+        await self._commits.put(recording)
         self.latest.note(recording)
 
     async def _sealed_text(self, exchange: Exchange, name: str, text: AuditText) -> StoredText | None:

@@ -1,6 +1,4 @@
-"""The families of live series as text. Values are formatted again only when their stream has changed, as the client
-library takes a second for 5,000 series.
-"""
+"""The families of live series as text, formatted again only for changed streams: 5,000 series take a second."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -54,7 +52,6 @@ class _Lines(NamedTuple):
     labels: str
     values: Sequence[str | None]
     damaged: str
-    """The label and value of DAMAGED."""
 
 
 class LiveSeries:

@@ -1,7 +1,5 @@
-"""The auditor's Prometheus families. All but four are read from the store, so a restart changes no number. Every
-auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exceptions are what
-each auditor does and sees itself: `biasgate_audit_allowance` and what was cut off add up,
-`biasgate_audit_live_latency_ratio` does not.
+"""The auditor's Prometheus families. Most are read from the store: aggregate over auditors with max, never with sum.
+The exceptions: `biasgate_audit_allowance` and what was cut off add up, `biasgate_audit_live_latency_ratio` does not.
 """
 
 import time
@@ -37,9 +35,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
 
     request_id: str
     trace_id: str
-    """Trace id of the live request; "" if it was not traced."""
     value: float
-    """Value that was observed; 1 if it was only counted."""
     at: float
     """Unix seconds."""
 
@@ -217,12 +213,10 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     finished: dict[Labels, float] = {}
     for run in snapshot.finished_runs:
         finished[run.suite, run.model] = max(finished.get((run.suite, run.model), 0.0), run.finished_at or 0.0)
-    for key, at in sorted(finished.items()):
-        put(success, key, at)
-    for key, at in sorted(snapshot.due_times.items()):
-        put(due, key, at)
-    for key, ratio in sorted(ratios.items()):
-        put(progress, key, ratio)
+    due_items = snapshot.due_times.items()
+    for family, values in ((success, finished.items()), (due, due_items), (progress, ratios.items())):
+        for key, value in sorted(values):
+            put(family, key, value)
     yield from (success, due, progress)
 
 
@@ -242,13 +236,7 @@ def _run_estimates(newest: Iterable[tuple[Run, Result]]) -> Iterator[Metric]:
             put(constant, (*who, judge.model if judge else ""), float(judge is not None and judge.constant))
         put(info, (*who, run.protocol, data_kind(run)), 1.0)
         for estimate in (estimate for estimate in result.estimates if result.fault_of(estimate) is None):
-            place = (
-                estimate.metric,
-                estimate.axis or "",
-                estimate.group or "",
-                estimate.reference or "",
-                estimate.subset or "",
-            )
+            place = (getattr(estimate, name) or "" for name in ("metric", "axis", "group", "reference", "subset"))
             labels = (run.suite, *place, run.model, run.mode, thinking)
             put(value, labels, estimate.value)
             put(lower, labels, estimate.lower)

@@ -53,7 +53,6 @@ class SnapshotReader:
     def __init__(
         self, database: Database, settings: DriftSettings | None = None, parts: Sequence[AuditorPart] = ()
     ) -> None:
-        """`parts`: those of features, whose metric families belong to the snapshot."""
         self._parts = parts
         self._database = database
         self._settings = settings or DriftSettings()
@@ -97,7 +96,6 @@ class SnapshotReader:
         return self._listed
 
     async def _of(self, run: Run) -> Result | None:
-        """Return the run's result without resamples; None for a run that was just deleted."""
         if run.id not in self._results:
             whole = await runs.get(self._database, run.id)
             if whole is None or not whole.result:

@@ -49,18 +49,14 @@ class AuditorContext(msgspec.Struct, frozen=True, kw_only=True):
     enabled_auditors: EnabledAuditors
     limiters: ConcurrencyLimiters
     settings: DriftSettings
-    """Settings of the drift detectors."""
     secret: bytes
-    """The sampling secret."""
     stop: asyncio.Event
-    """Set when the auditor is to end."""
 
 
 class Job(NamedTuple):
     """A kind of job in the queue."""
 
     handler: Callable[[dict[str, Any]], Awaitable[None]]
-    """Called with the payload of each job."""
     concurrency: int
     """Jobs in progress at once, in this auditor."""
 

@@ -87,9 +87,7 @@ async def run_auditor(
     on_ready: Callable[[str], None] | None = None,
     features: Iterable[AuditorFeature] = (),
 ) -> None:
-    """Audit until `stop` is set; jobs then get a moment to finish, or go back to the queue. `on_ready`: called once
-    with the base URL of /metrics, /livez and /readyz. Raises ConfigError or StoreError when it cannot start.
-    """
+    """Audit until `stop` is set. `on_ready`: called once with the base URL. Raises ConfigError, StoreError."""
     map_large_blocks()
     keys = ControlKeys(config) if config.server.protect_metrics else None
     async with AsyncExitStack() as stack:
@@ -143,8 +141,6 @@ async def run_auditor(
 
 
 class _Work:
-    """Everything that runs side by side in an auditor."""
-
     def __init__(
         self, context: AuditorContext, live: LiveAudit, parts: Sequence[AuditorPart], circuits: Circuits
     ) -> None:

@@ -64,5 +64,4 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
 
 
 def _comparable() -> list[str]:
-    """Suites with a metric that a live auditor has too."""
     return [name for name, suite in SUITES.items() if any(scale.live for scale in suite.scales.values())]

@@ -104,9 +104,7 @@ def _after_change(config: Config, model: str, known_suites: Sequence[dict[str, A
 def due_times(
     known_schedules: Sequence[Schedule], finished: Sequence[Run], known_suites: Sequence[dict[str, Any]]
 ) -> dict[tuple[str, str], float]:
-    """Return when the next run was or is due, by suite and model, in Unix seconds. A suite of several schedules is due
-    by the earliest; one that has never finished, from the first time of its schedule on.
-    """
+    """Return the next due Unix times by suite and model, the earliest of all schedules; at first their first."""
     successes: dict[tuple[str, str], float] = {}
     for run in finished:
         place = run.suite, run.model
@@ -130,7 +128,6 @@ def _named(request: AuditRequest, known_suites: Sequence[dict[str, Any]]) -> lis
 
 
 def _runs_of(request: AuditRequest, known_suites: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
-    """The options of each run, or why there is none now."""
     try:
         suites, _ = choose(request, known_suites)
     except (RequestError, ConflictError) as exc:
@@ -139,7 +136,6 @@ def _runs_of(request: AuditRequest, known_suites: Sequence[dict[str, Any]]) -> t
 
 
 async def _fingerprints(config: Config, upstream: UpstreamConfig) -> dict[str, str]:
-    """Model to fingerprint, of the models that the upstream is configured for. Raises CompletionError."""
     named = await served_models(upstream.origin, config.secret(upstream.api_key_env))
     return {
         model: fingerprint_of([entry])

@@ -183,7 +183,6 @@ class SuiteRuns:
         )
 
     def _share(self, run: Run, log: StoreLog, servers: tuple[str | None, ...]) -> RunShare | None:
-        """Return the share of a run; None for a run that one auditor asks alone."""
         if self._database.dialect == "sqlite":
             return None
         reason = why_whole(msgspec.convert(run.options, RunOptions))
@@ -197,7 +196,6 @@ class SuiteRuns:
         return partial(call_to_range, self._queue, run.id)
 
     def _servers(self, upstream: UpstreamConfig, suite: Suite) -> tuple[str | None, ...]:
-        """Return the names of the servers that a run asks."""
         return upstream.origin, self._config.auditors.judge.base_url if suite.needs_judge else None
 
     def _addresses(self, upstream: UpstreamConfig, suite: Suite) -> Addresses:
@@ -212,7 +210,6 @@ class SuiteRuns:
     def _clients(
         self, stack: AsyncExitStack, watch: "_Watch", upstream: UpstreamConfig, suite: Suite, concurrency: int
     ) -> tuple[Completer, Completer | None]:
-        """Return the clients of the model's server and of the judge's own, if it has one; closed with the stack."""
         key = self._config.secret(upstream.api_key_env)
         limiter = self._limiters.of(upstream.origin, upstream.name, key)
         priority = audit_priority(self._config, upstream)
@@ -253,7 +250,6 @@ class SuiteRuns:
         )
 
     def _judge(self, stack: AsyncExitStack, watch: "_Watch", concurrency: int) -> Completer | None:
-        """The judge's own server; None when it is served with the model."""
         settings = self._config.auditors.judge
         if settings.base_url is None:
             return None
@@ -281,8 +277,6 @@ class SuiteRuns:
 
 
 class _Watch:
-    """Keeps a run's heartbeat and progress in the store, and learns there that it was cancelled."""
-
     def __init__(self, database: Database, run: Run, process_stop: asyncio.Event, *, is_own: bool = True) -> None:
         """`is_own`: this auditor has the run; else it only looks, and notes nothing."""
         self.stop = asyncio.Event()

@@ -64,16 +64,12 @@ def _mask_traceback(_logger: object, _method: str, event: structlog.typing.Event
 
 
 def _rendering(telemetry: TelemetryConfig, stream: TextIO) -> list[structlog.typing.Processor]:
-    wants_json = telemetry.log_format == "json" or (telemetry.log_format == "auto" and not stream.isatty())
-    if wants_json:
-        return [structlog.processors.format_exc_info, _mask_traceback, structlog.processors.JSONRenderer()]
+    masked: list[structlog.typing.Processor] = [structlog.processors.format_exc_info, _mask_traceback]
+    if telemetry.log_format == "json" or (telemetry.log_format == "auto" and not stream.isatty()):
+        return [*masked, structlog.processors.JSONRenderer()]
     # Never the pretty tracebacks: they print local variables, and with them keys and served text.
-    return [
-        structlog.processors.format_exc_info,
-        _mask_traceback,
-        escape,
-        structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),
-    ]
+    plain = structlog.dev.plain_traceback
+    return [*masked, escape, structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
 
 
 def escape(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -86,17 +82,9 @@ def escape(_logger: object, _method: str, event: structlog.typing.EventDict) -> 
 
 def _quieten() -> None:
     """Libraries whose "info" is about every request or every start: only their warnings matter here."""
-    for name in (
-        "httpx",
-        "httpcore",
-        "uvicorn",
-        "uvicorn.error",
-        "uvicorn.access",
-        "alembic",
-        "procrastinate",
-        "aiosqlite",
-    ):
+    servers = ("uvicorn", "uvicorn.error", "uvicorn.access")
+    for name in (*servers, "httpx", "httpcore", "alembic", "procrastinate", "aiosqlite"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in servers:
         logging.getLogger(name).handlers = []
         logging.getLogger(name).propagate = True

@@ -1,6 +1,4 @@
-"""The pipe between the parent and a child: the child's standard input, closed however the parent dies. The
-parent writes the configuration in force as one line of JSON, first of all and again whenever it changes.
-"""
+"""The pipe to a child's standard input: configurations as lines of JSON, and closed however the parent dies."""
 
 import asyncio
 import os

@@ -1,7 +1,4 @@
-"""Keeps child processes running: restarts what dies, stops in stages, and never outlives or abandons a child. Children
-are `biasgate` commands, each in a process group of its own, so that Ctrl-C reaches the parent alone. Each child's
-standard input is a pipe held by the parent (gateway/children/parent_pipe.py).
-"""
+"""Keeps child processes running, `biasgate` commands in process groups of their own, and stops them in stages."""
 
 import asyncio
 import contextlib

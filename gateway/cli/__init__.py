@@ -18,7 +18,6 @@ VERBS = {
     "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),
     "completion": Command("gateway.cli.completion", "write a script that completes commands in bash, zsh or fish"),
 }
-"""The commands of the core."""
 
 
 def find_command(name: str) -> Command | None:

@@ -34,7 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _complete_paths(parser: argparse.ArgumentParser, completer: object) -> None:
-    """Have shells complete arguments that are files or directories."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for nested in action.choices.values():

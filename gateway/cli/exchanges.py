@@ -4,19 +4,13 @@ import argparse
 import asyncio
 import getpass
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from gateway.config.loading import load
 from gateway.config.schema import Config
 from gateway.errors import GatewayError
-
-if TYPE_CHECKING:
-    from gateway.store.database import Database
 
 HELP = """\
 Deletion takes the text and every word derived from it; estimates keep the numbers. Works while the gateway runs.
@@ -58,21 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
     return asyncio.run(_delete(config, filters))
 
 
-@asynccontextmanager
-async def _opened(config: Config) -> "AsyncIterator[Database]":
-    from gateway.store.database import Database
-
-    database = await Database.open(config.store.url, migrate=False)
-    try:
-        yield database
-    finally:
-        await database.close()
-
-
 async def _delete(config: Config, filters: dict[str, str | None]) -> int:
     from gateway.store import access, exchanges
+    from gateway.store.database import Database
 
-    async with _opened(config) as database:
+    async with await Database.open(config.store.url, migrate=False) as database:
         deleted = await exchanges.delete(database, **{name: value or None for name, value in filters.items()})
         who = f"user {getpass.getuser()}"
         await access.note(database, who=who, client=None, action="delete", asked=filters, n_exchanges=deleted.exchanges)
@@ -85,8 +69,9 @@ async def _delete(config: Config, filters: dict[str, str | None]) -> int:
 
 async def _access(config: Config, limit: int) -> int:
     from gateway.store import access
+    from gateway.store.database import Database
 
-    async with _opened(config) as database:
+    async with await Database.open(config.store.url, migrate=False) as database:
         for entry in await access.entries(database, limit=limit):
             print(json.dumps(msgspec.to_builtins(entry)))
     return 0

@@ -42,8 +42,5 @@ async def opened(arguments: argparse.Namespace, *, create: bool = False) -> Asyn
     if not create:
         require_there(config)
     migrate = create or is_own_file(arguments, config)
-    database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
-    try:
+    async with await Database.open(config.store.url, migrate=migrate, texts=texts_of(config)) as database:
         yield database
-    finally:
-        await database.close()

@@ -30,12 +30,8 @@ async def _migrate(path: Path | None) -> str:
     from gateway.store.database import Database
     from gateway.store.schema import VERSION
 
-    config = load(path)
-    database = await Database.open(config.store.url, migrate=True)
-    try:
+    async with await Database.open(load(path).store.url, migrate=True) as database:
         queue = open_queue(database)
         await queue.pending("")  # its first use makes the tables of its own
         await queue.close()
         return f"{database.masked_url} has schema {VERSION}"
-    finally:
-        await database.close()

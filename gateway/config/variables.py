@@ -73,6 +73,5 @@ def _walk(value: Any, path: tuple[str, ...], *, is_needed: bool) -> Iterator[Nam
 
 
 def _read_by(hint: Any) -> frozenset[Process]:
-    """Return the processes that a setting's type names. Raises KeyError for a setting whose type names none."""
     [read_by] = [meta.extra["read_by"] for meta in hint.__metadata__ if meta.extra and "read_by" in meta.extra]
     return frozenset(read_by)

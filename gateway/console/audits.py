@@ -13,7 +13,7 @@ from gateway.config.audit_request import MITIGATIONS
 from gateway.config.schema import Config
 from gateway.console.comparison_view import Drawn, drawn
 from gateway.console.rendering import View
-from gateway.console.showing import PageFrame
+from gateway.console.showing import PageFrame, is_for_changes
 from gateway.control_keys import Holder
 from gateway.feature import templates_at
 from gateway.reading import run_views, viewer_forms
@@ -165,9 +165,7 @@ class AuditPagesController(Controller):
     ) -> Response[Any]:
         """Compare two runs; if they are not finished, show how far they are: the page is loaded again when they are."""
         is_finished = all([(await _run(database, run_id)).status == "done" for run_id in (a, b)])
-        comparison = (
-            None if _is_for_changes(request) or not is_finished else await _compared(config, a, b, request.user)
-        )
+        comparison = None if is_for_changes(request) or not is_finished else await _compared(config, a, b, request.user)
 
         async def build() -> View:
             two = [await _run(database, run_id) for run_id in (a, b)]
@@ -188,7 +186,7 @@ class AuditPagesController(Controller):
         require: FromQuery[list[str] | None] = None,
     ) -> Response[Any]:
         requirements = [text.strip() for text in require or [] if text.strip()]
-        gate = None if not requirements or _is_for_changes(request) else await _gated(config, audit_id, requirements)
+        gate = None if not requirements or is_for_changes(request) else await _gated(config, audit_id, requirements)
         numbers_cache: list[Numbers] = []
 
         async def build() -> View:
@@ -227,7 +225,7 @@ class AuditPagesController(Controller):
             after=place(after or None),
             limit=ITEMS_A_PAGE,
         )
-        items_page = None if _is_for_changes(request) else (await run_views.items(config, query)).read()
+        items_page = None if is_for_changes(request) else (await run_views.items(config, query)).read()
 
         async def build() -> View:
             run = await _run(database, audit_id)
@@ -245,17 +243,11 @@ class AuditPagesController(Controller):
         return await pages.shown(request, build)
 
 
-def _is_for_changes(request: Asked) -> bool:
-    """An open page asks for the parts that change: what takes seconds to make is none of them."""
-    return "text/event-stream" in request.headers.get("accept", "")
-
-
 async def _run(database: Database, audit_id: str) -> Run:
     return require_audit(audit_id, await runs.summary(database, audit_id))
 
 
 async def _list_comparable(database: Database, run: Run) -> list[Run]:
-    """Finished runs that it may be compared with, once it is finished itself."""
     if run.status != "done":
         return []
     finished = await runs.list_runs(database, suite=run.suite, status="done", limit=MOST_OTHERS + 1)

@@ -18,7 +18,7 @@ from gateway.api.live import refuse_unknown
 from gateway.config.schema import Config
 from gateway.console.alarm_words import subject_of
 from gateway.console.rendering import View
-from gateway.console.showing import PageFrame
+from gateway.console.showing import PageFrame, is_for_changes
 from gateway.errors import NotFoundError, RequestError
 from gateway.reading.exchange_forms import ShownExchange
 from gateway.store.database import Database
@@ -81,7 +81,7 @@ class ExchangePagesController(Controller):
         filled = {name: text.strip() for name, text in fields.items() if text.strip()}
         ids = (exchange_id or [])[:MOST_IDS]
         results = _NOTHING
-        if request.url.query and not _listens(request):
+        if request.url.query and not is_for_changes(request):
             results = await _search(request, database, config, filled, ids, before)
         if results.only is not None and filled.keys() == {"request_id"}:
             return Redirect(f"{TAB}/{results.only}", status_code=303)
@@ -106,7 +106,7 @@ class ExchangePagesController(Controller):
     ) -> Response[Any]:
         """One exchange with all that is known of it."""
         record = None
-        if not _listens(request):
+        if not is_for_changes(request):
             record = (await read_record(request, database, config, exchange_id)).read()
 
         async def build() -> View:
@@ -118,7 +118,7 @@ class ExchangePagesController(Controller):
         self, request: Asked, pages: PageFrame, database: Database, config: Config, stream: str
     ) -> Response[Any]:
         comparison = None
-        if not _listens(request):
+        if not is_for_changes(request):
             comparison = (await read_comparison(request, database, config, stream, limit=SIDE, excerpt=EXCERPT)).read()
         data = {
             "found": comparison,
@@ -179,8 +179,3 @@ def _number(what: str, text: str) -> float:
         return float(text.replace("−", "-"))
     except ValueError as exc:
         raise RequestError(f'the {what}imum score "{text[:40]}" is not a number in the metric\'s unit') from exc
-
-
-def _listens(request: Asked) -> bool:
-    """Return whether an open page asks for its changes."""
-    return "text/event-stream" in request.headers.get("accept", "")

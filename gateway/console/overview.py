@@ -94,7 +94,6 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
-    """Return the tables with an alarm first, then those that leave out the neutral value, then the others."""
     rows_by_key: dict[tuple[str, ...], list[LiveEstimate]] = {}
     for estimate in estimates:
         sampling = UNKNOWN_SAMPLING if estimate.instrument.startswith(UNKNOWN_SAMPLING) else ""
@@ -134,7 +133,6 @@ async def _ledger(database: Database) -> list[LedgerShare]:
 
 
 def _newest_of_each(newest: Sequence[Run]) -> list[Run]:
-    """The newest finished run of each suite and model, the oldest of them first."""
     run_by_suite: dict[tuple[str, str], Run] = {}
     for run in sorted(newest, key=lambda run: run.finished_at or 0.0):
         run_by_suite[run.suite, run.model] = run

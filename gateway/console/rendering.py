@@ -81,16 +81,8 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "words": words,
-        "number": number,
-        "signed": signed,
-        "whole": whole,
-        "share": share,
-        "moment": moment,
-        "when": when,
-        "seconds": seconds,
-    }
+    filters: tuple[Callable[..., str], ...] = (words, number, signed, whole, share, moment, when, seconds)
+    environment.filters |= {function.__name__: function for function in filters}
     return environment
 
 

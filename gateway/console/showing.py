@@ -150,7 +150,7 @@ class Pages:
             return await asyncio.to_thread(render, await build(), shell)
 
         first = await rendered()
-        if "text/event-stream" not in request.headers.get("accept", ""):
+        if not is_for_changes(request):
             return page(first.html)
         if self._n_open >= MOST_OPEN:
             raise BusyError(f"{MOST_OPEN} pages are open already: reload this page to see its newest state")
@@ -181,6 +181,11 @@ class Pages:
                     yield ServerSentEventMessage(data=" ".join(str(exc).split()), event="trouble")
         finally:
             self._n_open -= 1
+
+
+def is_for_changes(request: Asked) -> bool:
+    """Return whether an open page asks for its changes, without what takes seconds to make or is on record."""
+    return "text/event-stream" in request.headers.get("accept", "")
 
 
 def page(html: str, status_code: int = 200) -> Response[str]:

@@ -41,7 +41,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _start(arguments: argparse.Namespace) -> Any:
-    """Load the model and start to listen; returns the server, which ends with its last reference."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()

@@ -25,16 +25,7 @@ def fetch() -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as directory:
         pinned = Path(directory, "requirements.txt")
         pinned.write_text(WHEEL, encoding="utf-8")
-        argv = [
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--require-hashes",
-            "--requirement",
-            str(pinned),
-            "--dest",
-            directory,
-        ]
+        argv = ["download", "--quiet", "--no-deps", "--require-hashes", "--requirement", str(pinned)]
         pip = subprocess.run(  # noqa: S603 - our own arguments
             [sys.executable, "-m", "pip", *argv, "--dest", directory], capture_output=True, text=True, check=False
         )

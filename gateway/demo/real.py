@@ -9,21 +9,7 @@ from typing import Any
 
 from benchmarks.run import result as results
 from gateway.demo import findings, open_model, traffic
-from gateway.demo.system import (
-    System,
-    Upstream,
-    await_run,
-    count_over,
-    fetch,
-    fetch_bytes,
-    indent,
-    print_addresses,
-    print_ledger,
-    running,
-    settle,
-    start_audits,
-    wait_for_interrupt,
-)
+from gateway.demo.system import System, Upstream, indent, running, wait_for_interrupt
 from gateway.terminal.progress import status_line
 from gateway.terminal.tables import summary
 
@@ -71,8 +57,8 @@ def run(*, keep: bool) -> int:
         print(f"Console, unlocked by this link: {system.unlocked_console}\n", flush=True)
         _live(system)
         is_done = _suites(system)
-        print_ledger(system, 3)
-        print_addresses(system, keep=keep)
+        system.print_ledger(3)
+        system.print_addresses(keep=keep)
         print(CAUTION, flush=True)
         if keep:
             wait_for_interrupt()
@@ -80,7 +66,6 @@ def run(*, keep: bool) -> int:
 
 
 def _live(system: System) -> None:
-    """Live traffic for a while, then the estimates that it gave."""
     deadline = time.monotonic() + TRAFFIC_SECONDS
     with status_line(sys.stderr) as show:
         show(f"live traffic for {TRAFFIC_SECONDS:.0f} s")
@@ -90,20 +75,19 @@ def _live(system: System) -> None:
             )
         )
         show("audits of the live traffic")
-        settle(system)
+        system.settle()
     print(f"1. Live traffic: {answered} requests answered. Live estimates:")
-    print(indent(findings.live_table(fetch(system, "/live/estimates"), None)) + "\n", flush=True)
+    print(indent(findings.live_table(system.fetch("/live/estimates"), None)) + "\n", flush=True)
 
 
 def _suites(system: System) -> bool:
-    """Run the suites; returns whether each finished."""
-    runs = start_audits(system, SUITES, model=open_model.NAME, limit=LIMIT)
+    runs = system.start_audits(SUITES, model=open_model.NAME, limit=LIMIT)
     with status_line(sys.stderr) as show:
 
         def show_progress() -> None:
-            show(f"suites: {count_over(system, runs)} of {len(runs)}")
+            show(f"suites: {system.count_over(runs)} of {len(runs)}")
 
-        audits = [await_run(system, run_id, show_progress, PATIENCE_SECONDS) for run_id in runs]
+        audits = [system.await_run(run_id, show_progress, PATIENCE_SECONDS) for run_id in runs]
     print(f"2. Suites on demand, on at most {LIMIT} of their embedded items:")
     for audit in audits:
         print(f"   {audit['suite']}")
@@ -115,4 +99,4 @@ def _suites(system: System) -> bool:
 def _summary(system: System, audit: dict[str, Any]) -> str:
     if audit["status"] != "done":
         return f"{audit['status']}: {audit['error']}"
-    return summary(results.decode(fetch_bytes(system, f"/audits/{audit['id']}/result")))
+    return summary(results.decode(system.fetch_bytes(f"/audits/{audit['id']}/result")))

@@ -15,23 +15,7 @@ from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.table import Expected
 from gateway.demo import findings, traffic
 from gateway.demo.findings import Finding
-from gateway.demo.system import (
-    PATIENCE_SECONDS,
-    System,
-    Upstream,
-    await_run,
-    count_over,
-    drift,
-    fetch,
-    fetch_bytes,
-    indent,
-    print_addresses,
-    print_ledger,
-    running,
-    settle,
-    start_audits,
-    wait_for_interrupt,
-)
+from gateway.demo.system import PATIENCE_SECONDS, System, Upstream, indent, running, wait_for_interrupt
 from gateway.terminal.progress import status_line
 from gateway.terminal.tables import estimates_table
 
@@ -97,14 +81,14 @@ def run(*, seed: int, keep: bool, verbose: bool = False) -> int:
         print(INTRODUCTION)
         print(f"Gateway and auditor are up: base URL {system.gateway}/v1, the simulated model's {system.upstream}/v1")
         print(f"Console, unlocked by this link: {system.unlocked_console}\n", flush=True)
-        runs = start_audits(system, model=MODEL, limit=LIMIT, samples=SAMPLES)
+        runs = system.start_audits(model=MODEL, limit=LIMIT, samples=SAMPLES)
         is_quiet = _before_the_change(system, runs, verbose=verbose)
         is_recovered = _suites(system, runs, verbose=verbose)
         is_alarmed = _drift(system)
         is_mitigated = _mitigation(system)
-        settle(system)
-        print_ledger(system, 5)
-        print_addresses(system, keep=keep)
+        system.settle()
+        system.print_ledger(5)
+        system.print_addresses(keep=keep)
         is_well = is_quiet and is_recovered and is_alarmed and is_mitigated
         as_planted = f"As planted: at least {LEAST_INSIDE:.0%} of the values inside, and no alarm before the change."
         print(as_planted if is_well else "NOT as planted: see above.", flush=True)
@@ -114,19 +98,18 @@ def run(*, seed: int, keep: bool, verbose: bool = False) -> int:
 
 
 def _before_the_change(system: System, runs: list[str], *, verbose: bool) -> bool:
-    """Live traffic until the drift detector has its reference and some more; whether nothing alarmed."""
     with status_line(sys.stderr) as show:
 
         def is_enough() -> bool:
             audits = _audits(system)
-            show(f"live traffic: {audits} of {QUIET_AUDITS} audits; suites: {count_over(system, runs)} of {len(runs)}")
+            show(f"live traffic: {audits} of {QUIET_AUDITS} audits; suites: {system.count_over(runs)} of {len(runs)}")
             return audits >= QUIET_AUDITS
 
         answered = _traffic(system, is_enough)
-        settle(system)
-    estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
+        system.settle()
+    estimates: list[dict[str, Any]] = system.fetch("/live/estimates")
     listed = estimates if verbose else [estimate for estimate in estimates if estimate["metric"] == DRIFTING[1]]
-    alarms = fetch(system, "/live/alarms")
+    alarms = system.fetch("/live/alarms")
     print(f"1. Live traffic: {answered} requests answered. Live estimates{'' if verbose else ' of the judge'}:")
     print(indent(findings.live_table(listed, load(PROFILE))))
     print(f"   Alarms so far: {len(alarms)} (nothing has changed yet, so there should be none).\n", flush=True)
@@ -134,10 +117,9 @@ def _before_the_change(system: System, runs: list[str], *, verbose: bool) -> boo
 
 
 def _suites(system: System, runs: list[str], *, verbose: bool) -> bool:
-    """Every suite; whether each finished and enough of the planted values were recovered."""
     with status_line(sys.stderr) as show:
         done = [
-            await_run(system, run_id, lambda: show(f"suites: {count_over(system, runs)} of {len(runs)}"))
+            system.await_run(run_id, lambda: show(f"suites: {system.count_over(runs)} of {len(runs)}"))
             for run_id in runs
         ]
         reports = [_read_finding(system, audit, verbose=verbose) for audit in done if audit["status"] == "done"]
@@ -156,9 +138,8 @@ def _suites(system: System, runs: list[str], *, verbose: bool) -> bool:
 
 
 def _read_finding(system: System, audit: dict[str, Any], *, verbose: bool) -> tuple[Finding, str]:
-    """Reads a finished run: its finding against the planted values, and with `verbose` its whole table."""
     path = f"/audits/{audit['id']}"
-    result = results.decode(fetch_bytes(system, f"{path}/result"))
+    result = results.decode(system.fetch_bytes(f"{path}/result"))
     planted = findings.planted_of(_planted(result))
     if not verbose:
         return findings.finding(result, planted), ""
@@ -168,17 +149,16 @@ def _read_finding(system: System, audit: dict[str, Any], *, verbose: bool) -> tu
 
 
 def _drift(system: System) -> bool:
-    """Changes the model; whether the stream that it changes alarmed."""
     before = _audits(system)
-    drift(system)
+    system.drift()
     with status_line(sys.stderr) as show:
 
         def is_raised() -> bool:
             show(f"the model has changed: {_audits(system) - before} audits since, no alarm yet")
-            return bool(fetch(system, "/live/alarms"))
+            return bool(system.fetch("/live/alarms"))
 
         _traffic(system, is_raised)
-    raised: list[dict[str, Any]] = fetch(system, "/live/alarms")
+    raised: list[dict[str, Any]] = system.fetch("/live/alarms")
     print("3. The model changed: its replies about men became favourable, under the same traffic.")
     for alarm in raised:
         # Audits that were under way have moved the evidence on, and new streams the threshold.
@@ -188,7 +168,7 @@ def _drift(system: System) -> bool:
         )
         if _name(alarm) == DRIFTING and alarm["exchanges"] is not None:
             print(f"   The exchange that raised it, {alarm['exchange_id']}:")
-            for line in findings.exchange_lines(fetch(system, alarm["exchanges"]), alarm["exchange_id"]):
+            for line in findings.exchange_lines(system.fetch(alarm["exchanges"]), alarm["exchange_id"]):
                 print(f"     {line}")
     if not raised:
         print(f"   no alarm within {PATIENCE_SECONDS:.0f} s")
@@ -202,23 +182,21 @@ def _drift(system: System) -> bool:
 
 
 def _cause(system: System, raised: list[dict[str, Any]]) -> str:
-    """Traffic until an auditor has told what caused the alarm; returns its sentence."""
     stream = next((alarm["stream"] for alarm in raised if _name(alarm) == DRIFTING), None)
     if stream is None:
         return "What caused it is not known without an alarm of that series."
     with status_line(sys.stderr) as show:
 
         def is_told() -> bool:
-            cause: dict[str, Any] = fetch(system, f"/live/alarms/{stream}/cause")
+            cause: dict[str, Any] = system.fetch(f"/live/alarms/{stream}/cause")
             show(cause["sentence"])
             return bool(cause["status"] != "pending")
 
         _traffic(system, is_told)
-    return str(fetch(system, f"/live/alarms/{stream}/cause")["sentence"])
+    return str(system.fetch(f"/live/alarms/{stream}/cause")["sentence"])
 
 
 def _mitigation(system: System) -> bool:
-    """Traffic under a policy that treats half of it; whether treated answers were found to favour men less."""
     with status_line(sys.stderr) as show:
 
         def is_found() -> bool:
@@ -234,15 +212,14 @@ def _mitigation(system: System) -> bool:
         print("   no audits of both arms yet\n", flush=True)
         return False
     print(indent(findings.arms_table(effect, load(PROFILE).drifted())))
-    beside: list[dict[str, Any]] = fetch(system, "/live/mitigations?auditor=answer")
+    beside: list[dict[str, Any]] = system.fetch("/live/mitigations?auditor=answer")
     print(indent(findings.quality_table(beside)) + "\n", flush=True)
     return bool(effect["upper"] < 0.0)
 
 
 def _effect(system: System) -> dict[str, Any] | None:
-    """Reads the effect of the policy on the stream that drifted; None before an effect is known."""
     auditor, metric, axis, group = DRIFTING
-    effects: list[dict[str, Any]] = fetch(system, f"/live/mitigations?auditor={auditor}&axis={axis}")
+    effects: list[dict[str, Any]] = system.fetch(f"/live/mitigations?auditor={auditor}&axis={axis}")
     return next((effect for effect in effects if (effect["metric"], effect["group"]) == (metric, group)), None)
 
 
@@ -256,8 +233,7 @@ def _traffic(system: System, is_enough: Callable[[], bool], *, to_policy: bool =
 
 
 def _audits(system: System) -> int:
-    """Audits of the stream that will drift."""
-    estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
+    estimates: list[dict[str, Any]] = system.fetch("/live/estimates")
     return next((int(estimate["n"]) for estimate in estimates if _name(estimate) == DRIFTING), 0)
 
 
@@ -266,7 +242,6 @@ def _name(estimate: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _planted(result: Result) -> Expected:
-    """Computes the values that the run must have recovered, from the same items."""
     options = RunOptions(
         suite=result.suite,
         model=result.model,

@@ -20,6 +20,7 @@ from gateway.errors import GatewayError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 CONFIG_NAME, LOG_NAME = "biasgate.toml", "biasgate.log"
 ADMIN_KEY_VARIABLE = "DEMO_ADMIN_KEY"
 """Variable in the environment of our own gateway; a command line could be read by every user of the machine."""
@@ -68,6 +69,67 @@ class System(msgspec.Struct, frozen=True):
         """The console with the key in the fragment, which a browser sends to no server."""
         return f"{self.gateway}/console#key={self.admin_key}"
 
+    @property
+    def as_admin(self) -> dict[str, str]:
+        """Headers of a request to the control plane."""
+        return {"authorization": f"Bearer {self.admin_key}"}
+
+    def drift(self) -> None:
+        """Plants the profile's change, now."""
+        httpx.post(f"{self.upstream}/simulator/drift", json={"on": True}, timeout=10).raise_for_status()
+
+    def fetch(self, path: str) -> Any:
+        """JSON of a route of the gateway's control plane."""
+        return msgspec.json.decode(self.fetch_bytes(path))
+
+    def fetch_bytes(self, path: str) -> bytes:
+        """Body of a route of the gateway's control plane."""
+        response = httpx.get(f"{self.gateway}{path}", headers=self.as_admin, timeout=30)
+        response.raise_for_status()
+        return response.content
+
+    def start_audits(self, suites: Sequence[str] | str = "all", **options: str | int) -> list[str]:
+        """Starts suites on their embedded items, with further options of a run; returns the runs' ids."""
+        body = {"suites": suites, "data": "embedded", **options}
+        response = httpx.post(f"{self.gateway}/audits", json=body, headers=self.as_admin, timeout=30)
+        response.raise_for_status()
+        return list(response.json()["ids"].values())
+
+    def settle(self) -> None:
+        """Waits until every sampled exchange has been audited, failed or expired."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.fetch("/live/ledger")["outcomes"].get("queued", 0) and time.monotonic() < deadline:
+            time.sleep(0.3)
+
+    def count_over(self, runs: list[str]) -> int:
+        audits: list[dict[str, Any]] = self.fetch("/audits")
+        return sum(audit["id"] in runs and audit["status"] not in ("queued", "running") for audit in audits)
+
+    def await_run(self, run_id: str, show: Callable[[], None], patience: float = PATIENCE_SECONDS) -> dict[str, Any]:
+        """Wait until a suite run is over; returns it. Raises GatewayError after so many seconds."""
+        deadline = time.monotonic() + patience
+        while True:
+            audit: dict[str, Any] = self.fetch(f"/audits/{run_id}")
+            if audit["status"] not in ("queued", "running"):
+                return audit
+            if time.monotonic() > deadline:
+                raise GatewayError(f"the suite run {run_id} was not done within {patience:.0f} s: {audit}")
+            show()
+            time.sleep(0.3)
+
+    def print_ledger(self, number: int) -> None:
+        outcomes = self.fetch("/live/ledger")["outcomes"]
+        print(f"{number}. The ledger: every request is in exactly one outcome.")
+        print("   " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())) + "\n")
+
+    def print_addresses(self, *, keep: bool) -> None:
+        print(f"Console (unlocked)  {self.unlocked_console}")
+        print(f"Metrics             {self.gateway}/metrics and {self.auditor}/metrics")
+        print(f"API description     {self.gateway}/schema/openapi.json (with the key after #key= as bearer token)")
+        print("Your own model      biasgate try --upstream URL")
+        ending = "These addresses end with the demo: make demo KEEP=1 (biasgate demo --keep) leaves them.\n"
+        print("" if keep else ending)
+
 
 @contextmanager
 def running(directory: Path, upstream: Upstream, gateway_port: int = 0) -> Iterator[System]:
@@ -106,37 +168,8 @@ def serving(directory: Path, upstream: Upstream, upstream_url: str, gateway_port
         _await_answer(f"{system.gateway}/readyz", serve, log)
         _await_answer(f"{system.auditor}/readyz", serve, log)
         # The auditor publishes the suites that it runs once it is up.
-        _await_answer(f"{system.gateway}/suites", serve, log, _as_admin(system))
+        _await_answer(f"{system.gateway}/suites", serve, log, system.as_admin)
         yield system
-
-
-def drift(system: System) -> None:
-    """Plants the profile's change, now."""
-    httpx.post(f"{system.upstream}/simulator/drift", json={"on": True}, timeout=10).raise_for_status()
-
-
-def fetch(system: System, path: str) -> Any:
-    """JSON of a route of the gateway's control plane."""
-    return msgspec.json.decode(fetch_bytes(system, path))
-
-
-def fetch_bytes(system: System, path: str) -> bytes:
-    """Body of a route of the gateway's control plane."""
-    response = httpx.get(f"{system.gateway}{path}", headers=_as_admin(system), timeout=30)
-    response.raise_for_status()
-    return response.content
-
-
-def _as_admin(system: System) -> dict[str, str]:
-    return {"authorization": f"Bearer {system.admin_key}"}
-
-
-def start_audits(system: System, suites: Sequence[str] | str = "all", **options: str | int) -> list[str]:
-    """Starts suites on their embedded items, with further options of a run; returns the runs' ids."""
-    body = {"suites": suites, "data": "embedded", **options}
-    response = httpx.post(f"{system.gateway}/audits", json=body, headers=_as_admin(system), timeout=30)
-    response.raise_for_status()
-    return list(response.json()["ids"].values())
 
 
 def _free_ports(count: int) -> list[int]:
@@ -192,59 +225,7 @@ def _last(log: Path) -> str:
     return lines[-1] if lines else f"{log} is empty"
 
 
-PATIENCE_SECONDS = 60.0
-
-
-def settle(system: System) -> None:
-    """Waits until every sampled exchange has been audited, failed or expired."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while _waiting(system) and time.monotonic() < deadline:
-        time.sleep(0.3)
-
-
-def _waiting(system: System) -> int:
-    return int(fetch(system, "/live/ledger")["outcomes"].get("queued", 0))
-
-
-def count_over(system: System, runs: list[str]) -> int:
-    """Count the runs that are over."""
-    audits: list[dict[str, Any]] = fetch(system, "/audits")
-    return sum(audit["id"] in runs and audit["status"] not in ("queued", "running") for audit in audits)
-
-
-def await_run(
-    system: System, run_id: str, show: Callable[[], None], patience: float = PATIENCE_SECONDS
-) -> dict[str, Any]:
-    """Wait until a suite run is over; returns it. Raises GatewayError after so many seconds."""
-    deadline = time.monotonic() + patience
-    while True:
-        audit: dict[str, Any] = fetch(system, f"/audits/{run_id}")
-        if audit["status"] not in ("queued", "running"):
-            return audit
-        if time.monotonic() > deadline:
-            raise GatewayError(f"the suite run {run_id} was not done within {patience:.0f} s: {audit}")
-        show()
-        time.sleep(0.3)
-
-
-def print_ledger(system: System, number: int) -> None:
-    """Print the outcomes of all requests."""
-    outcomes = fetch(system, "/live/ledger")["outcomes"]
-    print(f"{number}. The ledger: every request is in exactly one outcome.")
-    print("   " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())) + "\n")
-
-
-def print_addresses(system: System, *, keep: bool) -> None:
-    """Print the addresses that the system has."""
-    print(f"Console (unlocked)  {system.unlocked_console}")
-    print(f"Metrics             {system.gateway}/metrics and {system.auditor}/metrics")
-    print(f"API description     {system.gateway}/schema/openapi.json (with the key after #key= as bearer token)")
-    print("Your own model      biasgate try --upstream URL")
-    print("" if keep else "These addresses end with the demo: make demo KEEP=1 (biasgate demo --keep) leaves them.\n")
-
-
 def wait_for_interrupt() -> None:
-    """Leave the system running until Ctrl-C."""
     print("Left running (KEEP=1). Ctrl-C stops it.", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         while True:

@@ -48,9 +48,7 @@ POLL_SECONDS = 0.5
 async def send(
     base_url: str, model: str, *, is_enough: Callable[[], bool], to_policy: bool = False, max_tokens: int | Omit = omit
 ) -> int:
-    """Send prompts, every other one streamed, until `is_enough()`; return how many were answered. `to_policy` sends
-    prompts about men, unstreamed, to the endpoint of the demo's policy. Raises GatewayError when a request fails.
-    """
+    """Send prompts until `is_enough()`; return how many. `to_policy`: about men, to the policy. Raises GatewayError."""
     source, answered, over = prompts(MEN if to_policy else PEOPLE), 0, asyncio.Event()
     http = DefaultAsyncHttpxClient(follow_redirects=False)
     async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key="none-needed", max_retries=0, http_client=http) as client:

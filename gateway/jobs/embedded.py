@@ -87,7 +87,6 @@ class EmbeddedQueue:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        """Wakes the workers, while there are any, when another process has written."""
         self._workers += 1
         if self._workers == 1:
             self._watching = asyncio.create_task(self._watch())
@@ -108,8 +107,6 @@ class EmbeddedQueue:
 
 
 class _Worker:
-    """The running jobs of a single `work` call, and their leases."""
-
     def __init__(
         self,
         database: Database,

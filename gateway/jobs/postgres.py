@@ -1,6 +1,4 @@
-"""The queue on PostgreSQL: procrastinate hands out the jobs, keeps heartbeats and wakes the workers. Retries are new
-jobs that carry their count: procrastinate's own retry fails when a job with the same lock waits.
-"""
+"""The queue on PostgreSQL, by procrastinate. Retries are new jobs: its own fail when a job with the same lock waits."""
 
 import asyncio
 import contextlib

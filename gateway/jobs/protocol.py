@@ -1,6 +1,4 @@
-"""The promises of a queue of jobs. It only says "look now": the database's states say which work is still to be done. A
-job runs at least once, so handlers make their effects idempotent in the database.
-"""
+"""The promises of a queue of jobs. States in the database say what is to be done; a job may run again after a crash."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

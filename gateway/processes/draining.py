@@ -29,9 +29,8 @@ TICK_SECONDS = 0.05
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server with its end rewritten: waits for the exchanges of `planes`, by drain_seconds and
-    drain_notice_seconds of `limits`. `on_ready` is called once requests are accepted; `stopping` begins the end,
-    `hurrying` cuts it short.
+    """uvicorn's server with its end rewritten: waits for the exchanges of `planes`, by the drain times of `limits`.
+    `on_ready` is called once requests are accepted; `stopping` begins the end, `hurrying` cuts it short.
     """
 
     def __init__(

@@ -314,7 +314,6 @@ class _Family:
             self.environ[DRAWN_KEY_VARIABLE] = drawn_key()
 
     def joined(self, config: Config) -> Config:
-        """The configuration as the children get it."""
         server = msgspec.structs.replace(config.server, metrics_dir=str(self.metrics_dir))
         sampling, store = config.sampling, config.store
         if self._draws_secret:

@@ -134,8 +134,6 @@ _NONE = Waits()
 
 
 class _AtUpstream:
-    """The memory of a single upstream."""
-
     def __init__(self) -> None:
         self.patience = Patience()
         self.elsewhere = _NONE

@@ -1,7 +1,6 @@
 """Computes the time a live request may wait for its first byte before the audits in flight along with it are to blame:
 mean and two standard deviations of the waits without audits in flight, which fade with later requests. Until enough are
-known, a stream is given one look, so that audits make way and the usual wait is learned; a reply in one piece is not
-judged.
+known, a stream is given one look, so that audits make way and the usual wait is learned; replies have no limit.
 """
 
 import math

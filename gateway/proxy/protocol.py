@@ -112,7 +112,6 @@ class RelayProtocol(HttpToolsProtocol):
         self._parse(data)
 
     def _repeat(self, cached: "_CachedRequest", content: bytes) -> None:
-        """The head that came last came again, with its complete body: what it means is known."""
         self._heads_left = MAX_UNREPEATED_HEADS
         head = cached.parsed
         head.renew(len(content))

@@ -193,9 +193,9 @@ class Upstreams:
         exclude: Sequence[Upstream] = (),
         choice: Callable[[list[Upstream]], Upstream] | None = None,
     ) -> Upstream | None:
-        """Return the upstream for a request; None when none is up. Of those that serve the model, ejected ones last,
-        the balanced one or that of `choice`; for an unknown model a wildcard upstream, whose own answer is the answer;
-        without a model the first, always the same.
+        """Return the upstream for a request; None if none is up. Of those that serve the model, ejected ones last, the
+        balanced or that of `choice`; for an unknown model a wildcard, whose answer is the answer; for None always the
+        first.
         """
         if len(self.all) == 1:
             only = self.all[0]

@@ -118,9 +118,7 @@ def by_change(alarmed: Sequence[A]) -> list[list[A]]:
 
 
 def _is_same_change(a: A, b: A) -> bool:
-    """Return whether the same scores move both: a group and its gap to the same side, or a gap of another group to the
-    other. Two groups that both moved are two changes, unless a gap joins them.
-    """
+    """Return whether the same scores move both: a group with its gap, or against the gap of another group."""
     if a.direction is None or b.direction is None:
         return False
     if a.group == b.group:

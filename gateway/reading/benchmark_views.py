@@ -27,13 +27,10 @@ NO_RATE = "no finished run of this suite, model, mode and thinking here: one wit
 
 
 async def costs(config: Config, query: CostWanted) -> bytes:
-    database = await Database.open(config.store.url, migrate=False)
-    try:
+    async with await Database.open(config.store.url, migrate=False) as database:
         suite_costs = [
             await _cost(database, config, query, msgspec.convert(option, RunOptions)) for option in query.options
         ]
-    finally:
-        await database.close()
     return msgspec.json.encode(Costs(suites=suite_costs, total=_sum(suite_costs), left_out=query.left_out))
 
 
@@ -47,19 +44,12 @@ async def _cost(database: Database, config: Config, query: CostWanted, options: 
     return SuiteCost(
         suite=options.suite,
         items=len(plan.items),
-        requests=estimate.requests,
-        judge_requests=estimate.judge_requests,
-        prompt_tokens=estimate.prompt_tokens,
-        reply_tokens=estimate.reply_tokens,
-        expected_reply_tokens=estimate.expected_reply_tokens,
-        seconds=estimate.seconds,
-        has_more=estimate.has_more,
+        **{name: getattr(estimate, name) for name in (*COUNTS[1:], "seconds", "has_more")},
         unknown_because=NO_RATE if estimate.seconds is None else None,
     )
 
 
 async def _finished(database: Database, options: RunOptions, models: set[str]) -> list[Result]:
-    """The newest runs of the kind that can be read."""
     results: list[Result] = []
     for run in await runs.list_runs(database, suite=options.suite, status="done", limit=100):
         alike = (run.mode, run.options.get("thinking", "default")) == (options.mode, options.thinking)
@@ -76,7 +66,6 @@ async def _finished(database: Database, options: RunOptions, models: set[str]) -
 
 
 def _sum(suite_costs: Sequence[SuiteCost]) -> Cost:
-    """A sum is known where all its parts are."""
     sums = {name: _added([getattr(cost, name) for cost in suite_costs]) for name in (*COUNTS, "seconds")}
     return msgspec.convert(sums, Cost)
 
@@ -88,11 +77,8 @@ def _added(values: Sequence[float | None]) -> float | None:
 
 async def judged(config: Config, query: GateWanted) -> bytes:
     """A Gate as JSON. Raises NotFoundError, ConflictError (no result), RequestError (a wrong requirement)."""
-    database = await Database.open(config.store.url, migrate=False)
-    try:
+    async with await Database.open(config.store.url, migrate=False) as database:
         run = await stored_runs.find(database, query.audit_id)
-    finally:
-        await database.close()
     results = [stored_runs.result_of(run, "result")]
     verdicts: list[Verdict] = []
     try:
@@ -112,11 +98,7 @@ def _show_verdict(verdict: Verdict) -> ShownVerdict:
         where=verdict.where,
         passed=verdict.passed,
         found=verdict.found,
-        value=None if estimate is None else estimate.value,
-        lower=None if estimate is None else estimate.lower,
-        upper=None if estimate is None else estimate.upper,
-        n=None if estimate is None else estimate.n,
-        n_excluded=None if estimate is None else estimate.n_excluded,
+        **{name: getattr(estimate, name, None) for name in ("value", "lower", "upper", "n", "n_excluded")},
         reason=verdict.reason,
     )
 
@@ -129,16 +111,13 @@ class _Answer(msgspec.Struct, frozen=True):
 
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     """Return the comparison as JSON, and its page. Raises NotFoundError; ConflictError for no pair of runs."""
-    database = await Database.open(config.store.url, migrate=False)
-    try:
+    async with await Database.open(config.store.url, migrate=False) as database:
         run_a, run_b = [await stored_runs.find(database, run_id) for run_id in (id_a, id_b)]
         for run in (run_a, run_b):
             stored_runs.result_of(run, "comparison")
         if run_a.suite != run_b.suite:
             raise ConflictError(f'{id_a} and {id_b} cannot be compared: suite is "{run_a.suite}" and "{run_b.suite}"')
         sides = [await _side(database, config, run) for run in (run_a, run_b)]
-    finally:
-        await database.close()
     try:
         comparison = compare_runs(*sides)
         flips, n_flipped = flipped_between(*(side.observations() for side in sides))

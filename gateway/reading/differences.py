@@ -52,7 +52,6 @@ def in_order(text: str) -> str:
 
 
 def _meetings(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
-    """Places of words that are the same in both, in order."""
     pairs: list[tuple[int, int]] = []
     waiting = [(0, len(left), 0, len(right), 0)]
     while waiting:
@@ -100,7 +99,6 @@ def _anchors(
 
 
 def _longest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest common subsequence."""
     lengths = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in reversed(range(len(left))):
         row, below = lengths[i], lengths[i + 1]

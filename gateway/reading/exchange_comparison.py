@@ -36,9 +36,7 @@ class BesideScores(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Exchanges on both sides of a change; means are of all audits of a side, in the metric's own unit. Times are Unix
-    seconds. A null or empty value has its reason under its name in `reasons`.
-    """
+    """Exchanges and means of all audits on both sides of a change. Unix seconds; own units; `reasons` explain nulls."""
 
     stream: str
     auditor: str
@@ -117,7 +115,6 @@ _TOLD = ("mean_before", "mean_since", "n_before", "n_since", "direction", "axis"
 async def _sides(
     database: Database, stream: Stream, behind: list[str], change: float | None, limit: int
 ) -> tuple[list[str], list[str]]:
-    """Ids of stored exchanges before the change and since."""
     strongest = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
     stored = await exchange_search.load(database, strongest)
     since = [exchange_id for exchange_id in strongest if exchange_id in stored]
@@ -143,7 +140,6 @@ def _measured_stream(stream: Stream) -> str:
 async def _rows(
     database: Database, stream: Stream, ids: list[str], excerpt: int | None
 ) -> dict[str, list[ShownExchange]]:
-    """Return the scores by the stream's metric on its axis, by exchange."""
     criteria = Criteria(
         exchange_ids=ids,
         auditor=stream.key.auditor,
@@ -185,19 +181,9 @@ def _compared(
         reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
     return Comparison(
         stream=stream.id,
-        auditor=alarm.auditor,
-        metric=alarm.metric,
-        axis=alarm.axis,
-        group=alarm.group,
-        model=alarm.model,
-        direction=alarm.direction,
+        **{name: getattr(alarm, name) for name in (*_TOLD, "auditor", "metric", "model", "alarm_since")},
         change=change,
-        alarm_since=alarm.alarm_since,
         alarm_exchange_id=alarm.exchange_id,
-        mean_before=alarm.mean_before,
-        mean_since=alarm.mean_since,
-        n_before=alarm.n_before,
-        n_since=alarm.n_since,
         chosen_before=CHOSEN_BEFORE,
         chosen_since=CHOSEN_SINCE,
         before=sides["before"],

@@ -160,6 +160,10 @@ OTHER_WORDS = "the answer is shown in other words than were scored"
 NO_POLICY = "no policy covered it"
 
 
+_OF_EXCHANGE = ("id", "request_id", "received_at", "model", "served_model", "upstream", "tag")
+_OF_SCORE = ("auditor", "metric", "axis", "group", "reference", "value")
+
+
 class Shown:
     """Rows of a page: texts are redacted once, cut to `excerpt` characters (None: all), PAGE_BYTES at most in all."""
 
@@ -172,22 +176,12 @@ class Shown:
         """One row; `why` it has no score."""
         exchange, score = result.exchange, result.score
         text = self._text(result.stored)
+        of_score: dict[str, Any] = {name: getattr(score, name, None) for name in _OF_SCORE}
         return ShownExchange(
-            id=exchange.id,
-            request_id=exchange.request_id,
-            received_at=exchange.received_at,
-            model=exchange.model,
-            served_model=exchange.served_model,
-            upstream=exchange.upstream,
+            **{name: getattr(exchange, name) for name in _OF_EXCHANGE},
             key=exchange.key_name,
-            tag=exchange.tag,
             state=result.stored.state,
-            auditor=score.auditor if score else None,
-            metric=score.metric if score else None,
-            axis=score.axis if score else None,
-            group=score.group if score else None,
-            reference=score.reference if score else None,
-            value=score.value if score else None,
+            **of_score,
             inclusion_probability=score.inclusion_probability
             if score and exchange.sender_rate is not None
             else exchange.known_probability,
@@ -329,7 +323,6 @@ def _pair(original: KeptAnswer, swapped: KeptAnswer, excerpt: int | None) -> Sho
 
 
 def _calls(answer: KeptAnswer) -> str:
-    """Return the calls as text in the order in which they are compared."""
     in_turn = sorted(answer.calls, key=lambda call: call.name)
     return "\n\n".join(f"{redacted(call.name)}\n{in_order(redacted(call.arguments))}" for call in in_turn)
 

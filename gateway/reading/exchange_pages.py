@@ -80,7 +80,6 @@ async def _page(database: Database, _config: Config, query: Wanted) -> Page:
 
 
 async def _reasons(database: Database, unscored: list[Stored]) -> dict[str, str]:
-    """Why these exchanges have no score."""
     ids = [stored.exchange.id for stored in unscored]
     if not ids:
         return {}
@@ -122,7 +121,6 @@ def _messages(stored: Stored) -> Sequence[Message]:
 
 
 def _counterpart(stored: Stored, measured: list[Score], answers: Answers | None) -> Counterpart | str:
-    """Return the question about another group and its answers; without them the swap, or why there is none."""
     from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
     from auditors.text.swaps.prompt import swapped_prompt
 
@@ -141,10 +139,6 @@ def _counterpart(stored: Stored, measured: list[Score], answers: Answers | None)
         swapped[0].reference,
     ):
         return "this version swaps the question in another way than the one that audited it"
-    about = (
-        counter_prompt.swap.axis,
-        counter_prompt.swap.group,
-        counter_prompt.swap.target,
-        counter_prompt.swap.n_words,
-    )
+    swap = counter_prompt.swap
+    about = (swap.axis, swap.group, swap.target, swap.n_words)
     return counterpart_of(about, (question, redacted(text_of(counter_prompt.messages))))

@@ -1,6 +1,4 @@
-"""Work of a page in a process of its own, as unsealing, redacting and scoring take seconds. A call that takes too long
-is given up together with its process.
-"""
+"""Work of a page in a process of its own, as it takes seconds; a call that takes too long ends with its process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,9 +26,7 @@ P = TypeVar("P")
 async def call_apart(
     work: Callable[..., T], *arguments: object, what: str, seconds: float, hint: str, limiter: anyio.CapacityLimiter
 ) -> T:
-    """Return what a module's function returns in another process; all is pickled. Raises StoreError, with `what` and
-    `hint`, when it breaks down or after `seconds`, the wait for the limiter included.
-    """
+    """Return what `work` returns in another process, pickled; StoreError: it broke, or took over `seconds`."""
     try:
         with anyio.fail_after(seconds):
             return await anyio.to_process.run_sync(work, *arguments, cancellable=True, limiter=limiter)
@@ -53,11 +49,8 @@ def _run(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, qu
 
 
 async def _make(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
-    database = await Database.open(config.store.url, migrate=False, texts=texts_of(config))
-    try:
+    async with await Database.open(config.store.url, migrate=False, texts=texts_of(config)) as database:
         return await make(database, config, query)
-    finally:
-        await database.close()
 
 
 class Encoded(Struct, Generic[T], frozen=True):
@@ -76,7 +69,6 @@ class EncodedPage(Encoded[list[T]], Generic[T], frozen=True):
     """Entries of a list as JSON."""
 
     total: int
-    """Entries on all pages."""
 
     @classmethod
     def join(cls, kind: type[list[T]], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":

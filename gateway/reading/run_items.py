@@ -26,20 +26,16 @@ LOOKING_SECONDS = 8.0
 
 _reply = msgspec.json.Decoder(Reply)
 Found = list[tuple[Reply, Reply | None]]
-"""Replies, each with the other run's."""
 
 
 async def page(config: Config, query: ItemsWanted) -> bytes:
     """An ItemsPage as JSON. Raises NotFoundError for an unknown run, ConflictError for one of another suite."""
-    database = await Database.open(config.store.url, migrate=False)
-    try:
+    async with await Database.open(config.store.url, migrate=False) as database:
         run = await stored_runs.find(database, query.audit_id)
         if query.changed_from is not None:
             await _demand_same_suite(database, run, query.changed_from)
         replies, after = await _read_replies(database, query)
         items, reason = await _items(database, config, run, replies) if replies else ({}, None)
-    finally:
-        await database.close()
     samples = int(run.options.get("samples") or 1)
     shown_items, room = list[ShownItem](), PAGE_CHARACTERS
     for reply, other in replies:
@@ -59,7 +55,6 @@ async def _demand_same_suite(database: Database, run: Run, other_id: str) -> Non
 
 
 async def _read_replies(database: Database, query: ItemsWanted) -> tuple[Found, str | None]:
-    """The replies of a page, and where the next begins."""
     until = time.monotonic() + LOOKING_SECONDS
     replies: Found = []
     last: Reply | None = None
@@ -101,7 +96,6 @@ def _flipped(reply: Reply, other: Reply | None) -> bool:
 
 
 async def _items(database: Database, config: Config, run: Run, replies: Found) -> tuple[Mapping[str, Item], str | None]:
-    """Return the items that the replies answer, and why some or all are not here."""
     item_ids = {reply.item_id for reply, _ in replies}
     try:
         plan = stored_runs.planned(run, stored_runs.data_dir(config))
@@ -120,10 +114,12 @@ async def _items(database: Database, config: Config, run: Run, replies: Found) -
     return items, None
 
 
+_ALIKE = ("item_id", "sample", "status", "rule", "choice_probabilities", "finish_reason")
+
+
 def _show_reply(reply: Reply, item: Item | None, other: Reply | None, *, is_repeat: bool) -> ShownItem:
     return ShownItem(
-        item_id=reply.item_id,
-        sample=reply.sample,
+        **{name: getattr(reply, name) for name in _ALIKE},
         is_repeat=is_repeat,
         axis=None if item is None else item.axis,
         groups=() if item is None else item.groups,
@@ -131,12 +127,8 @@ def _show_reply(reply: Reply, item: Item | None, other: Reply | None, *, is_repe
         prompt=None if item is None else _cut("\n".join(message.text for message in item.messages)),
         reply=_cut(reply.text),
         reasoning=_cut(reply.reasoning),
-        status=reply.status,
         reading=in_words(reply),
-        rule=reply.rule,
-        choice_probabilities=reply.choice_probabilities,
         judge=None if reply.judge is None else {name: _cut_value(value) for name, value in reply.judge.items()},
-        finish_reason=reply.finish_reason,
         error=_cut(reply.error),
         other=None if other is None else OtherReply(other.status, in_words(other), _cut(other.text)),
     )
@@ -153,14 +145,8 @@ def _cut_value(value: Any) -> Any:
 
 
 def _characters(item: ShownItem) -> int:
-    texts = (
-        item.prompt,
-        item.reply,
-        item.reasoning,
-        item.error,
-        (item.judge or {}).get("text"),
-        item.other and item.other.reply,
-    )
+    judged, other = (item.judge or {}).get("text"), item.other and item.other.reply
+    texts = (item.prompt, item.reply, item.reasoning, item.error, judged, other)
     return sum(len(text) for text in texts if text)
 
 

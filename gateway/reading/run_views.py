@@ -1,7 +1,4 @@
-"""Computes views of the store's runs on request: items, comparisons, gates, costs of new runs. A process of its own
-loads the suites and yields the processor to live requests; a single view is made at a time, and a slow view is given up with
-its process.
-"""
+"""Computes views of stored runs (items, comparisons, gates, costs) in a process of its own, for a limited time."""
 
 import asyncio
 import os

@@ -127,9 +127,7 @@ _evidence = msgspec.json.Decoder(_Evidence)
 
 
 async def _list_moved(database: Database, settings: DriftSettings) -> list[str]:
-    """Return the streams of the whole store that moved, at the settings' false discovery rate, the clearest first. An
-    e-value is below its evidence, and only those of 1 / rate or more can be listed, so the others are not read.
-    """
+    """Return the streams that moved, at the settings' false discovery rate, the clearest first, of the whole store."""
     rate = settings.false_discovery_rate
     evident = await in_turns(_evidence.decode, await streams.evident(database, -math.log(rate)))
     log_e_values = {part.stream: part.log_e_value for part in evident if part.log_e_value is not None}
@@ -205,7 +203,6 @@ def _opened(
 
 
 def _with_alarm(row: Row, text: bytes, history: ModelHistory) -> bytes:
-    """The detector of an alarm with what an auditor does not write down with it."""
     detector = _detectors.decode(text)
     reasons = dict(detector.reasons)
     before = None if detector.since is None else history.at(row.model, detector.since)

@@ -1,6 +1,4 @@
-"""The forms of a run, a schedule, a comparison and an acknowledgement for a viewer: without words of people or models
-(errors that quote a server, fields added to requests, replies, reasons for lowering an alarm).
-"""
+"""The forms of runs, schedules, comparisons and acknowledgements for a viewer, without people's or models' words."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,6 +1,5 @@
-"""Reduces a copy to its text before it is stored: answers decompressed and joined, without media and repeated
-envelopes. An unreadable body stays: it is redacted to nothing. Some 15 ms a megabyte of events, never in the relay's
-worker.
+"""Reduces a copy to its text before it is stored: answers decompressed and joined, no media, no repeated envelopes. An
+unreadable body stays: it is redacted to nothing. Some 15 ms a megabyte of events, never in the relay's worker.
 """
 
 from collections.abc import Collection

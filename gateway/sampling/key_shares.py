@@ -1,8 +1,7 @@
 """Lowers each key's rates so that no key is more than a given share of the sample. Draws are counted by key over the
-last WINDOW_DRAWS to 2 * WINDOW_DRAWS, as they would have been but for the shares; from time to time each key above the
-largest level that keeps the share gets the factor level / count. A factor is known before the exchange it holds for is
-drawn, so the inclusion probability times the factor is exact and estimates weighted by its inverse stay unbiased. Other
-workers' keys count too (`ShareBoard`).
+last WINDOW_DRAWS to 2 * WINDOW_DRAWS, as if without shares; from time to time each key above the largest level that
+keeps the share gets the factor level / count. A factor is known before the exchange it holds for is drawn, so inclusion
+probability times factor is exact and inverse weights stay unbiased. Other workers count too (`ShareBoard`).
 """
 
 import contextlib

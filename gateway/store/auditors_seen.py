@@ -1,14 +1,11 @@
-"""Signs of life of the auditors: when each last said in the store that it is there, in rows of `facts`
-(gateway.store.store_metadata). An auditor that ends in order takes its own away; an old row is one killed, hanging or
-cut off.
-"""
+"""Signs of life of the auditors, in `facts`; an auditor that ends in order takes its own away, a killed does not."""
 
 import time
 
 import msgspec
 import sqlalchemy as sa
 
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.tables import facts
 
@@ -35,10 +32,7 @@ async def beat(database: Database, name: str) -> None:
     """Says that this auditor is there, and forgets those that have been silent for a day."""
     now = time.time()
     async with database.begin() as connection:
-        row = upsert(connection, facts).values(name=f"{_PREFIX}{name}", value=msgspec.json.encode(now))
-        await connection.execute(
-            row.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": row.excluded.value})
-        )
+        await put_row(connection, facts, {"name": f"{_PREFIX}{name}"}, {"value": msgspec.json.encode(now)})
         entries = (await connection.execute(_all())).all()
         old = [entry.name for entry in entries if now - msgspec.json.decode(entry.value) > FORGOTTEN_SECONDS]
         if old:

@@ -153,13 +153,9 @@ def _listed(calibration: Kept, newest_digest: str) -> Calibration:
     validation = calibration.validation
     return Calibration(
         digest=calibration.digest,
-        judge_model=validation.judge_model,
-        prompt_sha256=validation.prompt_sha256,
+        **{name: getattr(validation, name) for name in ("judge_model", "prompt_sha256", "n", "kappa", "fault")},
         thinking=validation.thinking or "",
-        n=validation.n,
-        kappa=validation.kappa,
         created_at=calibration.created_at,
-        fault=validation.fault,
         superseded_by=None if newest_digest == calibration.digest else newest_digest,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.tables import catalogue
 
@@ -18,8 +18,7 @@ async def publish(database: Database, suites: Sequence[dict[str, Any]]) -> None:
     async with database.begin() as connection:
         for suite in sorted(suites, key=lambda suite: str(suite["name"])):
             values = {"body": msgspec.json.encode(suite).decode(), "updated_at": now}
-            row = upsert(connection, catalogue).values(name=suite["name"], **values)
-            await connection.execute(row.on_conflict_do_update(index_elements=[catalogue.c.name], set_=values))
+            await put_row(connection, catalogue, {"name": suite["name"]}, values)
         names = [suite["name"] for suite in suites]
         await connection.execute(sa.delete(catalogue).where(catalogue.c.name.not_in(names)))
 

@@ -8,7 +8,6 @@ class Changes:
     """Call `seen` every now and then, in one thread; `close` at the end."""
 
     def __init__(self, url: str) -> None:
-        """Opens nothing yet. `url` is sqlite:///FILE."""
         self._path = url.removeprefix("sqlite:///")
         self._connection: sqlite3.Connection | None = None
         self._version: object = None

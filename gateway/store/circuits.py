@@ -58,7 +58,6 @@ class Waiting(NamedTuple):
 
     n: int
     oldest: float
-    """Time at which the oldest of them was received."""
 
 
 class WaitingAudit(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,9 +87,7 @@ async def open_circuit(database: Database, key: Key, *, error: str, pause_second
 
 
 async def close_circuit(database: Database, key: Key) -> tuple[float, int] | None:
-    """Close a circuit; its waiting exchanges are due at once, without the failures of that time. Return when it was
-    opened and how many exchanges waited; None when it was closed already.
-    """
+    """Close a circuit; what waits is due at once. Return its opening time and their number; None if closed."""
     now = time.time()
     async with database.begin() as connection:
         closed = await connection.execute(

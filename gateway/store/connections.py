@@ -8,8 +8,8 @@ import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Literal, cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal, Self, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -65,9 +65,8 @@ class Connections:
 
     @asynccontextmanager
     async def begin(self, *, waits_for_disk: bool = True) -> AsyncIterator[AsyncConnection]:
-        """A transaction that may write: committed at the end, rolled back on an exception. On SQLite it takes the write
-        lock at once, so that a read followed by a write cannot fail in between. If it does not wait for PostgreSQL's
-        disk, no one waits for its locks meanwhile; a crash of the server within moments undoes it with all that came
+        """A transaction that may write: committed at the end, rolled back on an exception. SQLite takes the write lock
+        at once. If it does not wait for PostgreSQL's disk, a crash of the server within moments undoes it and what came
         after it.
         """
         async with self._turn(), self._transaction(writes=True) as connection:
@@ -127,6 +126,12 @@ class Connections:
         if problem := self._damage or await self._write_check.problem():
             raise StoreError(f"store {self.masked_url}: {problem}")
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_failure: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
         await self._write_check.aclose()
         await self._engine.dispose()
@@ -135,14 +140,9 @@ class Connections:
         """Write a row as it is, which takes the same locks and space as a change."""
         await self.change_rows(sa.text("UPDATE facts SET value = value WHERE name = 'user_salt'"))
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    def _turn(self) -> AbstractAsyncContextManager[None]:
         # SQLite's own waiting polls; inside one process a lock hands over at once.
-        if self.dialect == "sqlite":
-            async with self._write_lock:
-                yield
-        else:
-            yield
+        return self._write_lock if self.dialect == "sqlite" else contextlib.nullcontext()
 
     @asynccontextmanager
     async def _transaction(self, *, writes: bool) -> AsyncIterator[AsyncConnection]:
@@ -165,7 +165,6 @@ class Connections:
             raise self._store_error(problem, writes=writes) from exc
 
     def _store_error(self, problem: str, *, writes: bool) -> StoreError:
-        """Return the error of a transaction, and note for `check` what is wrong with the store."""
         if sqlite_file.RESTORE in problem and self._damage is None:
             self._damage = problem
             logger.error("store %s: %s", self.masked_url, problem)
@@ -234,14 +233,11 @@ def _make_private(path: str) -> None:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver's own implicit BEGIN would come too late; see _begin_sqlite
-    cursor = connection.cursor()
-    try:
+    with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA secure_delete = ON")  # deleted text is overwritten, not left in free pages
-    finally:
-        cursor.close()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -268,13 +264,10 @@ def _postgresql_engine(url: str) -> AsyncEngine:
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
     connection.autocommit = True
-    cursor = connection.cursor()
-    try:
+    with contextlib.closing(connection.cursor()) as cursor:
         # Our longest queries take a fraction of a second: compiling one over all days costs more than it can save.
         cursor.execute("SET jit = off")
-    finally:
-        cursor.close()
-        connection.autocommit = False
+    connection.autocommit = False
 
 
 _SQLITE_REMEDIES = {
@@ -340,6 +333,14 @@ def upsert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
     return cast(sqlite.Insert, postgresql.insert(table))
+
+
+async def put_row(
+    connection: AsyncConnection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Write values into the row with this unique key; insert the row where there is none."""
+    row = upsert(connection, table).values({**key, **values})
+    await connection.execute(row.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
 
 
 async def insert_rows(connection: AsyncConnection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:

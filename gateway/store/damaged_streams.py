@@ -1,6 +1,4 @@
-"""Streams whose stored state cannot be used, and why: rows of `facts` (gateway.store.store_metadata), found without
-reading all states. The state is left as it is until the stream is started again (gateway.streams.alarms.restart).
-"""
+"""Streams whose stored state cannot be used, and why, as rows of `facts`; the state stays until a restart."""
 
 import logging
 import time
@@ -30,7 +28,6 @@ class DamagedStream(msgspec.Struct, frozen=True, kw_only=True):
     """A stream that was put aside."""
 
     stream: str
-    """Its id."""
     key: StreamKey
     reason: str
     at: float

@@ -20,7 +20,7 @@ _OTHERS = 0o077
 
 
 class Database(Connections):
-    """An open store. Make one with `await Database.open(url)`; close it with `await database.close()`."""
+    """An open store. Make one with `await Database.open(url)`; `async with` or `close` ends it."""
 
     def __init__(self, url: str, texts: Texts) -> None:
         super().__init__(url)

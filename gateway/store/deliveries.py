@@ -1,6 +1,4 @@
-"""Remembers the last delivery taken of each sender, so that a delivery whose answer was lost is taken once. A sender is
-one tap from its start to its end. It numbers its deliveries, and makes none before the last was answered.
-"""
+"""Remembers the last delivery of each sender, a tap's life, so that a delivery whose answer was lost is taken once."""
 
 import struct
 import time

@@ -208,19 +208,14 @@ def _before(at: float) -> float:
 
 
 async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
-    """Return the span of so many exchanges, the newest received by this Unix time; None without any."""
     columns = exchanges.c
     settled = sa.func.coalesce(columns.settled_at, math.inf).label("settled_at")
     newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)
     newest = newest.order_by(columns.received_at.desc()).limit(look)
     newest_columns = newest.subquery().c
-    ends = (
-        sa.func.min(newest_columns.received_at),
-        sa.func.max(newest_columns.received_at),
-        sa.func.max(newest_columns.settled_at),
-        sa.func.count(),
-    )
-    start, end, settled, n = (await connection.execute(sa.select(*ends))).one()
+    received_at, settled_at = newest_columns.received_at, newest_columns.settled_at
+    ends = sa.select(sa.func.min(received_at), sa.func.max(received_at), sa.func.max(settled_at), sa.func.count())
+    start, end, settled, n = (await connection.execute(ends)).one()
     return Span(start, end, settled, is_last=n < look) if n else None
 
 
@@ -232,9 +227,7 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Ids of stored exchanges with a value in this stream, the newest audits first; received from, or before, a Unix
-    time; with `received_before`, those audited soon after it come first.
-    """
+    """Ids of stored exchanges with a value in the stream, received in this time; the newest audits first."""
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]
     query = sa.select(columns.exchange_id).join(exchanges, exchanges.c.id == columns.exchange_id).where(*of_it)
@@ -308,12 +301,8 @@ def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
         query = query.where(_MEASUREMENT_ID > 0)
     if span is not None:
         query = query.where(columns.received_at.between(span.start, span.end))
-    for name, value in (
-        ("request_id", criteria.request_id),
-        ("tag", criteria.tag),
-        ("key_name", criteria.key),
-        ("state", criteria.state),
-    ):
+    exact = {"request_id": criteria.request_id, "tag": criteria.tag, "key_name": criteria.key, "state": criteria.state}
+    for name, value in exact.items():
         if value is not None:
             query = query.where(columns[name] == fitted(name, value))
     if criteria.model is not None:
@@ -331,14 +320,10 @@ def _score_conditions(criteria: Criteria, span: Span | None) -> list[sa.ColumnEl
         conditions.append(columns.created_at >= span.start - SKEW_SECONDS)
         if math.isfinite(span.settled):
             conditions.append(columns.created_at <= span.settled + SKEW_SECONDS)
-    for name, value in (
-        ("auditor", criteria.auditor),
-        ("metric", criteria.metric),
-        ("axis", criteria.axis),
-        ("group_name", criteria.group),
-    ):
+    for name in ("auditor", "metric", "axis", "group"):
+        value: str | None = getattr(criteria, name)
         if value is not None:
-            conditions.append(columns[name] == value.replace("\x00", ""))
+            conditions.append(columns["group_name" if name == "group" else name] == value.replace("\x00", ""))
     if criteria.min_score is not None:
         conditions.append(columns.value >= criteria.min_score)
     if criteria.max_score is not None:

@@ -99,20 +99,10 @@ async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, 
     return done
 
 
-async def settle(database: Database, exchange_id: str, state: State, *, keep_text: bool) -> bool:
-    """Ends a queued exchange and moves it in the ledger. False when another process had settled it before."""
-    async with database.begin() as connection:
-        settled, moved = await settle_all(connection, {exchange_id: state}, keep_text=keep_text)
-        await ledger.add(connection, moved)
-        return bool(settled)
-
-
 async def settle_all(
     connection: AsyncConnection, states: Mapping[str, State], *, keep_text: bool
 ) -> tuple[set[str], ledger.Deltas]:
-    """End queued exchanges in the caller's transaction, in the order of their ids. Returns: which were queued, and what
-    the caller is to add to the ledger at the end of its transaction.
-    """
+    """End queued exchanges in the caller's transaction, in order of ids; return which, and the ledger's changes."""
     if not states:
         return set(), {}
     await circuits.forget(connection, list(states))
@@ -136,10 +126,7 @@ def state_after(outcomes: Collection[str]) -> State:
 
 
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
-    """Return ids of exchanges still queued that arrived before this Unix time, oldest first. Those dated AHEAD_SECONDS
-    or more ahead are of before the clock was set back, and are old. Left out is what waits for a server that failed it,
-    until it is due.
-    """
+    """Return ids of queued exchanges older than this Unix time, or dated ahead of the clock, that may be audited."""
     now = time.time()
     may_be_audited = circuits.may_be_audited(now)
     is_old = (exchanges.c.received_at < received_before) | (exchanges.c.received_at > now + AHEAD_SECONDS)
@@ -188,7 +175,6 @@ class Deletion(NamedTuple):
     """The result of a deletion."""
 
     exchanges: int
-    """Number of exchanges that are gone."""
     measurements_kept: int
     """Their measurements, which stay without link and words: numbers that estimates keep."""
 
@@ -260,7 +246,6 @@ async def _oldest(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
 
 
 async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> Deletion:
-    """Settle the queued exchanges, then delete rows and every word that belongs to them."""
     waiting = [*which, exchanges.c.state == "queued"]
     withdrawn, moved = await _settle(connection, waiting, "opted_out", keep_text=False)
     chosen = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.id).with_for_update()
@@ -273,7 +258,6 @@ async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
 
 
 async def _forget(connection: AsyncConnection, ids: Sequence[str]) -> int:
-    """Deletes exchanges and every word of them; returns how many measurements of theirs stay."""
     unlinked: dict[str, None] = {"reason": None, "detail": None, "exchange_id": None}
     unlink = sa.update(measurements).where(measurements.c.exchange_id.in_(ids)).values(unlinked)
     n_kept = (await connection.execute(unlink)).rowcount
@@ -285,7 +269,6 @@ async def _forget(connection: AsyncConnection, ids: Sequence[str]) -> int:
 
 
 async def _count(connection: AsyncConnection, outcome: State, number: int, moved: ledger.Deltas) -> None:
-    """Ends of exchanges that no auditor brought about."""
     if number:
         await counters.add(connection, {("exchanges", (outcome, "")): number})
     await ledger.add(connection, moved)
@@ -307,7 +290,6 @@ def row_of(database: Database, exchange: Exchange) -> dict[str, Any]:
 
 
 def _text(texts: Texts, exchange: Exchange) -> StoredText:
-    """Return the part of the text to keep; nothing, and a mark, if redaction takes too long."""
     size = len(exchange.request_body) + len(exchange.response_body)
     try:
         with processor_time_limit(TEXT_SECONDS + size * SECONDS_PER_BYTE):

@@ -1,7 +1,6 @@
-"""The newest measurements of a live stream, added up by periods of equal length in the database. For display only.
-Periods and not equal counts: a finished period always looks the same, and one without measurements is absent instead of
-hidden in a longer one. Their bounds are multiples of their length since 1970-01-01 UTC. A measurement lies where it was
-recorded: its exchange may be deleted.
+"""The newest measurements of a live stream, by periods of equal length, for display only: a finished period stays as it
+is, and an empty one is absent. Bounds are multiples of their length since 1970-01-01 UTC. A measurement counts when
+recorded.
 """
 
 import math
@@ -15,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.store.database import Database
 from gateway.store.tables import measurements
-from gateway.store.windows import Window, WindowSums, on_unit_scale, totals_of
+from gateway.store.windows import Window, WindowSums, totals_of
 
 MOST_READ = 20_000
 """Measurements that are read for one history: the newest."""
@@ -36,7 +35,6 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     """The history read of a single stream."""
 
     length: int
-    """Length of each period, in seconds."""
     periods: Mapping[int, WindowSums]
     """Sums by the number of their period since 1970-01-01 UTC, in order; empty periods are absent."""
     is_cut: bool
@@ -93,10 +91,6 @@ async def _sums(
 
 def _periods(rows: Sequence[Sequence[Any]]) -> dict[int, WindowSums]:
     sums_by_period: dict[int, WindowSums] = {}
-    for number, metric, status, audits, n, *moments in rows:
-        sums = sums_by_period.setdefault(number, WindowSums())
-        if n:
-            sums.values = on_unit_scale(metric, n, *moments)
-        else:
-            sums.excluded[status] = audits
+    for number, *counts in rows:
+        sums_by_period.setdefault(number, WindowSums()).put(*counts)
     return sums_by_period

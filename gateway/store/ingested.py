@@ -1,6 +1,4 @@
-"""Exchanges that others recorded and sent: each counts once, and parts of the same exchange wait for each other. An id
-comes into `ingested` in the transaction in which its exchange is counted and, if it is sampled, stored.
-"""
+"""Exchanges that others recorded and sent: each counts once, by its id; parts of an exchange wait for each other."""
 
 import asyncio
 import hashlib
@@ -22,7 +20,6 @@ from gateway.turns import in_turns
 DUPLICATE = ("", "duplicate")
 """Key in counts, next to (stratum, outcome), of exchanges that had come before."""
 IDS_AT_ONCE = 500
-"""Most ids in a single statement."""
 PARTS_BYTES_AT_ONCE = 4 * 1024 * 1024
 """Most bytes of parts that are read together, unless those of a single exchange are more."""
 OWNER_DIGITS = 8
@@ -156,9 +153,7 @@ async def forget_parts(database: Database, ids: Collection[str]) -> None:
 async def waited_too_long(
     database: Database, *, before: float, limit: int, since: float = 0.0
 ) -> tuple[list[str], float]:
-    """Exchanges of which no part came since `before`, by their oldest part. `limit`: so many parts are looked at.
-    `since`: only parts from then on, where the last call ended. Returns the ids, and when the last part looked at came.
-    """
+    """Ids without a new part since `before`, from `limit` of the parts since `since`; when the last of these came."""
     columns, newer = ingested_parts.c, ingested_parts.alias()
     has_newer = sa.exists().where(newer.c.exchange_id == columns.exchange_id, newer.c.at >= before)
     query = sa.select(columns.exchange_id, columns.at).where(columns.at >= since, columns.at < before, ~has_newer)
@@ -174,10 +169,6 @@ async def count_parts_of(database: Database, owner: str | None) -> int:
 
 def _owner_tag(owner: str | None) -> str:
     return hashlib.blake2b((owner or "").encode("utf-8", "replace"), digest_size=OWNER_DIGITS // 2).hexdigest()
-
-
-async def count_parts(database: Database) -> int:
-    return await database.count(ingested_parts)
 
 
 async def forget(database: Database, *, before: float) -> None:

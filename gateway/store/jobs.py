@@ -82,13 +82,9 @@ async def finish(database: Database, job: Job, *, owner: str) -> None:
 
 async def release(database: Database, job: Job, *, owner: str, delay_seconds: float, counts: bool) -> None:
     """Makes a claimed job ready again after a pause; `counts` says whether the attempt was one."""
-    free = {
-        "lease_owner": None,
-        "lease_until": None,
-        "available_at": time.time() + delay_seconds,
-        "attempts": job.attempts if counts else job.attempts - 1,
-    }
-    await database.change_rows(sa.update(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner).values(free))
+    at, attempts = time.time() + delay_seconds, job.attempts if counts else job.attempts - 1
+    mine = sa.update(jobs).where(jobs.c.id == job.id, jobs.c.lease_owner == owner)
+    await database.change_rows(mine.values(lease_owner=None, lease_until=None, available_at=at, attempts=attempts))
 
 
 async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
@@ -98,9 +94,7 @@ async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
 
 
 async def recover(database: Database, *, lease_seconds: float) -> int:
-    """Free the jobs whose owner has let the lease run out, and return how many. A lease that ends later than any given
-    now was given before the clock was set back: it ends after `lease_seconds`, unless its owner renews it.
-    """
+    """Free jobs whose lease is over, or too far ahead as the clock was set back; return how many of the former."""
     now = time.time()
     abandoned = sa.update(jobs).where(jobs.c.lease_until < now)
     too_long = sa.update(jobs).where(jobs.c.lease_until > now + 2 * lease_seconds)

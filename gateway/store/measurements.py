@@ -25,9 +25,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     auditor: str
     """Its name, as in the configuration."""
     result: Sequence[Measurement] | AuditFailure
-    """Its measurements, or why there are none."""
     seconds: float
-    """Seconds that the audit took."""
     probability: float
     """Probability with which this exchange reached this auditor: sampled, times the auditor's own rate."""
     sends_events: bool = False
@@ -105,12 +103,8 @@ def _audit_row(recording: Recording) -> dict[str, Any]:
 
 
 def _text_row(recording: Recording, text: StoredText) -> dict[str, Any]:
-    return {
-        "exchange_id": recording.exchange.id,
-        "auditor": recording.auditor,
-        "body": text.body,
-        "is_sealed": text.is_sealed,
-    }
+    key = {"exchange_id": recording.exchange.id, "auditor": recording.auditor}
+    return {**key, "body": text.body, "is_sealed": text.is_sealed}
 
 
 def outcome_of(result: Sequence[Measurement] | AuditFailure) -> str:
@@ -119,25 +113,22 @@ def outcome_of(result: Sequence[Measurement] | AuditFailure) -> str:
     return "not_auditable" if result.kind == "not_auditable" else "failed"
 
 
+_ALIKE = ("auditor", "auditor_version", "metric", "axis", "value", "status", "weight")
+
+
 def _row(measurement: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
     key = stream_key(measurement, exchange.series_model, is_sampling_known=exchange.sender_rate is not None)
     return {
+        **{name: getattr(measurement, name) for name in _ALIKE},
         "exchange_id": exchange.id,
-        "auditor": measurement.auditor,
-        "auditor_version": measurement.auditor_version,
-        "metric": measurement.metric,
-        "axis": measurement.axis,
         "group_name": measurement.group,
         "reference_name": measurement.reference,
         "model": exchange.series_model[:200],
-        "value": measurement.value,
-        "status": measurement.status,
         "reason": None if measurement.reason is None else _storable(measurement.reason),
         "judge": None if measurement.judge is None else msgspec.json.encode(measurement.judge).decode(),
         "detail": msgspec.json.encode(measurement.detail).decode(),
         "inclusion_probability": probability,
         "rate_factor": exchange.rate_factor,
-        "weight": measurement.weight,
         "created_at": time.time(),
         "stream": key.id if measurement.metric in SCALES else None,
     }

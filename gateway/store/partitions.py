@@ -137,5 +137,4 @@ def _is_locked(exc: StoreError) -> bool:
 
 
 def _day(at: float) -> int:
-    """Return the time at which the day of this Unix time began."""
     return math.floor(at / A_DAY) * A_DAY

@@ -4,7 +4,7 @@ import struct
 
 import sqlalchemy as sa
 
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.schema import exclusively
 from gateway.store.tables import facts
@@ -22,9 +22,7 @@ async def take(database: Database, name: str, every_seconds: float, now: float) 
         last = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
         if last is not None and -AHEAD_SECONDS < now - struct.unpack("<d", bytes(last))[0] < every_seconds:
             return False
-        row = upsert(connection, facts).values(name=name, value=struct.pack("<d", now))
-        values = {"value": row.excluded.value}
-        await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
+        await put_row(connection, facts, {"name": name}, {"value": struct.pack("<d", now)})
     return True
 
 

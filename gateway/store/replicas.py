@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, measurements
-from gateway.store.windows import WindowSums, on_unit_scale, totals_of
+from gateway.store.windows import WindowSums, totals_of
 
 MOST_READ = 5_000
 """Measurements that are looked at: the newest."""
@@ -37,13 +37,10 @@ async def read(database: Database, stream: str) -> Sequence[Replica]:
     joined = query.select_from(newest.outerjoin(exchanges, newest.c.exchange_id == exchanges.c.id))
     rows = await database.fetch_rows(joined.group_by(fingerprint, newest.c.metric, newest.c.status))
     by_fingerprint: dict[str | None, Replica] = {}
-    for name, metric, status, first_at, last_at, audits, n, *moments in rows:
+    for name, metric, status, first_at, last_at, *counts in rows:
         replica = by_fingerprint.setdefault(name, Replica(name, first_at, last_at, WindowSums()))
         replica.first_at, replica.last_at = min(replica.first_at, first_at), max(replica.last_at, last_at)
-        if n:
-            replica.sums.values = on_unit_scale(metric, n, *moments)
-        else:
-            replica.sums.excluded[status] = audits
+        replica.sums.put(metric, status, *counts)
     in_order = sorted(
         by_fingerprint.values(), key=lambda replica: (-replica.sums.values.n, replica.system_fingerprint or "")
     )

@@ -1,7 +1,5 @@
-"""Ranges of a suite run that several auditors ask at once (PostgreSQL): which auditor asks which, and until when. The
-auditor that claimed the run offers them, asks them like the others, takes over what a dead one had, and collects the
-rest. A range is its owner's until its lease ends and someone else takes it; replies are kept in the transaction that
-extends the lease.
+"""Ranges of a suite run that several auditors ask at once (PostgreSQL). The auditor that claimed the run offers them,
+asks like the others, takes over what a dead one had, and collects. A lease that ended, and was taken, ends ownership.
 """
 
 from collections.abc import Sequence
@@ -75,9 +73,7 @@ async def renew(database: Database, run_id: str, owner: str) -> set[int]:
 async def keep(
     database: Database, run: Run, owner: str, parts: Sequence[Asked], responses: Sequence[Sequence[Response]]
 ) -> set[int]:
-    """Keep the responses to each range that is still the owner's, and return where those begin. `asked`: by range,
-    whether that was all of it.
-    """
+    """Keep responses to ranges that are still the owner's; return where these begin."""
     firsts = [part.range.first for part in parts]
     async with database.begin(waits_for_disk=False) as connection:
         now = clock(connection)

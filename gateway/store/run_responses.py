@@ -14,7 +14,6 @@ from gateway.store.runs import Run
 from gateway.store.tables import run_responses as table
 
 PAGE = 1000
-"""Replies read at a time."""
 LAST_SAMPLE = 2**31 - 1
 """Larger than the number of any sample."""
 Response = tuple[str, int, str, str]

@@ -56,14 +56,8 @@ _WHOLE = [column for column in runs.c if column.name not in ("shared", "led_at")
 _SUMMARY = [column for column in _WHOLE if column.name not in ("result", "report")]
 
 
-async def create(database: Database, run_id: str, options: dict[str, Any]) -> None:
-    """Queue a run. `options` has at least suite, model, mode and protocol."""
-    async with database.begin() as connection:
-        await add(connection, run_id, options)
-
-
 async def create_all(database: Database, options_by_id: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
-    """Queue all these runs, by id, or none, as `create`. Raises BusyError if more than `max_queued` would wait."""
+    """Queue all these runs, by id, or none. Raises BusyError if more than `max_queued` would wait."""
     async with database.begin() as connection:
         for run_id, options in options_by_id.items():
             await add(connection, run_id, options)
@@ -71,7 +65,7 @@ async def create_all(database: Database, options_by_id: Mapping[str, dict[str, A
 
 
 async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any]) -> None:
-    """Add a run as `create` does, inside the caller's transaction."""
+    """Queue a run in the caller's transaction. `options` has at least suite, model, mode and protocol."""
     columns = {name: options[name] for name in ("suite", "model", "mode", "protocol")}
     prompts: str | None = options.get("prompts")
     if prompts is not None:
@@ -153,18 +147,9 @@ async def claim(database: Database, run_id: str) -> Run | None:
     """Start a queued run, or take over a run whose auditor died. Return None if the run is neither."""
     async with database.begin() as connection:
         now = clock(connection)
-        change = (
-            sa.update(runs)
-            .where(runs.c.id == run_id, _is_claimable(now))
-            .values(
-                status="running",
-                started_at=sa.func.coalesce(runs.c.started_at, now),
-                heartbeat_at=now,
-                led_at=now,
-                error=None,
-                claim=uuid.uuid4().hex,
-            )
-        )
+        times = {"started_at": sa.func.coalesce(runs.c.started_at, now), "heartbeat_at": now, "led_at": now}
+        change = sa.update(runs).where(runs.c.id == run_id, _is_claimable(now))
+        change = change.values(**times, status="running", error=None, claim=uuid.uuid4().hex)
         row = (await connection.execute(change.returning(*_SUMMARY))).first()
         if row is not None:
             await _end_sharing(connection, run_id)
@@ -238,30 +223,18 @@ async def cancel(database: Database, run_id: str) -> None:
 
 
 async def resume(database: Database, run_id: str, *, max_queued: int | None = None) -> None:
-    """Queue a failed or cancelled run again, for items without a reply. Raises as `cancel`; BusyError as `create`."""
+    """Queue a failed or cancelled run again, for items without a reply. Raises as `cancel` and `create_all`."""
     change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(["failed", "cancelled"]))
     async with database.begin() as connection:
-        pause = time.time() - runs.c.finished_at
-        values = {
-            "status": "queued",
-            "error": None,
-            "started_at": runs.c.started_at + pause,
-            "finished_at": None,
-            "heartbeat_at": None,
-        }
-        resumed = (await connection.execute(change.values(values))).rowcount
+        started_at = runs.c.started_at + (time.time() - runs.c.finished_at)
+        change = change.values(status="queued", started_at=started_at, error=None, finished_at=None, heartbeat_at=None)
+        resumed = (await connection.execute(change)).rowcount
         if resumed:
             await _end_sharing(connection, run_id)
         if resumed and max_queued is not None:
             await _require_room(connection, max_queued, added=1)
     if not resumed:
         await _refuse(database, run_id, "resumed", "only a failed or cancelled run can be")
-
-
-async def delete(database: Database, run_id: str) -> None:
-    """Delete a run that is not running, with its replies. Raises as `cancel`."""
-    if not await database.change_rows(sa.delete(runs).where(runs.c.id == run_id, runs.c.status != "running")):
-        await _refuse(database, run_id, "deleted", "cancel it first")
 
 
 async def _end(
@@ -279,7 +252,7 @@ async def _end(
         if row is not None:
             if status != "cancelled":  # replies in flight may still be stored then
                 await _end_sharing(connection, run_id)
-            await _count(connection, row.suite, row.model, status)
+            await counters.add(connection, {("audit_runs", (row.suite, row.model, status)): 1})
     return row is not None
 
 
@@ -289,12 +262,7 @@ async def _end_sharing(connection: AsyncConnection, run_id: str) -> None:
 
 
 def _mine(run_id: str, claim: str | None) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions that select the run; with `claim`, only while that is the run's claim."""
     return [runs.c.id == run_id] + ([] if claim is None else [runs.c.claim == claim])
-
-
-async def _count(connection: AsyncConnection, suite: str, model: str, status: Status) -> None:
-    await counters.add(connection, {("audit_runs", (suite, model, status)): 1})
 
 
 async def _refuse(database: Database, run_id: str, action: str, rule: str) -> None:

@@ -115,10 +115,7 @@ async def pull_forward(database: Database, now: float) -> None:
 async def take(
     database: Database, schedule: Schedule, now: float, options: Sequence[dict[str, Any]], *, error: str | None = None
 ) -> list[str]:
-    """Take a due time: queue its runs and set the next time, in a single transaction, once even if others try. `now`:
-    Unix seconds; all times up to it count as this one. Returns ids of the runs; none when another took it, or those
-    before still run.
-    """
+    """Take a due time: queue its runs, set the next, once even if others try; return their ids, none if passed over."""
     ids = [uuid4().hex for _ in options]
     following = schedule.timing.next_after(now, since=schedule.next_due_at)
     mine = sa.update(schedules).where(schedules.c.id == schedule.id, schedules.c.next_due_at == schedule.next_due_at)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.store import runs
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.tables import model_changes, served_models
 
@@ -37,11 +37,9 @@ async def observe(
     runs_of: Callable[[str], Sequence[dict[str, Any]]],
 ) -> dict[str, list[str]]:
     """Note what an upstream serves, and queue runs for each model that changed, in one transaction. A model changed
-    when its fingerprint did, or when it is new on an upstream seen before; not when the fingerprint had come as a
-    change within the last hour and comes again: servers behind the address take turns. An observation that began before
-    the last change was noted is stale; a run that waits or goes on already is not queued twice. `fingerprints`: by
-    model. `asked_at`: Unix seconds at which the upstream was asked. `runs_of`: the options of the runs that a changed
-    model calls for. Returns ids of the runs queued, by changed model.
+    when its fingerprint did, or when it is new on an upstream seen before; not when the fingerprint had come within the
+    last hour: servers behind the address take turns. Stale observations, by `asked_at` (Unix seconds), change nothing;
+    a run that waits or goes on is not queued twice. Returns ids of runs by changed model.
     """
     queued: dict[str, list[str]] = {}
     async with database.begin() as connection:
@@ -59,13 +57,10 @@ async def observe(
                 mine = served_models.c.upstream == upstream, served_models.c.model == model[:200]
                 await connection.execute(sa.update(served_models).where(*mine).values(values))
                 continue
-            row = upsert(connection, served_models).values(
-                upstream=upstream, model=model[:200], fingerprint=fingerprint, changed_at=asked_at
-            )
-            keys = [served_models.c.upstream, served_models.c.model]
-            await connection.execute(row.on_conflict_do_update(index_elements=keys, set_=values))
-            seen = {"upstream": upstream, "model": model[:200], "fingerprint": fingerprint, "seen_at": asked_at}
-            await connection.execute(sa.insert(model_changes).values(seen))
+            key = {"upstream": upstream, "model": model[:200]}
+            await put_row(connection, served_models, key, values)
+            seen = {"fingerprint": fingerprint, "seen_at": asked_at}
+            await connection.execute(sa.insert(model_changes).values(key | seen))
             if is_changed:
                 queued[model] = await _queue(connection, runs_of(model))
     return queued
@@ -102,7 +97,6 @@ class ModelHistory:
     """The fingerprints that the upstreams were seen to serve under each model's name."""
 
     def __init__(self, changes: Iterable[tuple[str, str, Seen]]) -> None:
-        """Changes by model and upstream, in the order in which they were noted."""
         self._changes: dict[str, dict[str, list[Seen]]] = {}
         for model, upstream, seen in changes:
             self._changes.setdefault(model, {}).setdefault(upstream, []).append(seen)
@@ -144,9 +138,7 @@ async def _is_beside(connection: AsyncConnection, upstream: str, model: str, fin
 
 
 async def _read_served(connection: AsyncConnection, upstream: str) -> dict[str, tuple[str, float]]:
-    if (
-        connection.dialect.name == "postgresql"
-    ):  # one observer of an upstream at a time; SQLite's writers are alone anyway
+    if connection.dialect.name == "postgresql":  # one observer of an upstream at a time, as SQLite's writers are alone
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"served {upstream}"))))
     query = sa.select(served_models).where(served_models.c.upstream == upstream)
     return {row.model: (row.fingerprint, row.changed_at) for row in await connection.execute(query)}

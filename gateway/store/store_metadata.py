@@ -1,6 +1,4 @@
-"""Facts about a store: the salt of its pseudonyms, and a value sealed with the key of its text. The table keeps the
-name `facts`: during a rolling upgrade, older processes still write their deliveries there (gateway.store.deliveries).
-"""
+"""Facts about a store: the salt of pseudonyms, a sealed value; `facts` keeps its name for rolling upgrades."""
 
 import hashlib
 import secrets
@@ -11,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors import StoreError
 from gateway.privacy.encryption import MAKE_A_KEY, WrongKeyError
 from gateway.privacy.texts import Texts
-from gateway.store.connections import Connections, upsert
+from gateway.store.connections import Connections, put_row, upsert
 from gateway.store.tables import audit_texts, exchanges, facts
 
 _SALT = "user_salt"
@@ -53,10 +51,7 @@ async def check_key(database: Connections, texts: Texts) -> None:
                     f"store {database.masked_url}: its text was sealed with another key than those in "
                     f"${texts.cipher.variable}: add the old key behind the new one, separated by a comma"
                 ) from exc
-        row = upsert(connection, facts).values(name=_SEAL, value=texts.cipher.seal(_SEALED_FACT))
-        await connection.execute(
-            row.on_conflict_do_update(index_elements=[facts.c.name], set_={"value": row.excluded.value})
-        )
+        await put_row(connection, facts, {"name": _SEAL}, {"value": texts.cipher.seal(_SEALED_FACT)})
 
 
 async def _require_unsealed(connection: AsyncConnection, database: Connections, stored: bytes | None) -> None:

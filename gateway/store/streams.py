@@ -1,6 +1,4 @@
-"""Rows of live streams: the running sums and drift detector of each series, with the text that shows them. An auditor
-writes that text with each audit, and a page passes it on unread: a worker's event loop relays live traffic.
-"""
+"""Rows of live streams: sums and detector, with the text that shows them, so that a worker need not read the states."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,11 +19,11 @@ WIDTH = 200
 """Characters of a model or an instrument that a row keeps; the key has all of them."""
 Family = tuple[str, str, str, str, str]
 """Auditor, metric, axis, model, instrument: the streams of the same axis that differ in their group only."""
+_FAMILY = (streams.c.auditor, streams.c.metric, streams.c.axis, streams.c.model, streams.c.instrument)
 ORDER = (
     *(streams.c.auditor, streams.c.metric, streams.c.axis),
     *(streams.c.group_name, streams.c.model, streams.c.instrument),
 )
-"""Order of lists of streams."""
 
 _EMPTY_STATE = msgspec.json.encode(StreamState()).decode()
 
@@ -86,11 +84,6 @@ class Page(msgspec.Struct, frozen=True):
 
 def family_of(key: StreamKey) -> Family:
     return key.auditor, key.metric, key.axis, key.model[:WIDTH], key.instrument[:WIDTH]
-
-
-async def list_streams(database: Database) -> list[Stream]:
-    """Every stream, in the order of its key's fields; see `page` for many."""
-    return [_stream(row) for row in await database.fetch_rows(sa.select(streams).order_by(*ORDER))]
 
 
 async def versions(database: Database) -> dict[str, tuple[float, float | None]]:
@@ -209,20 +202,13 @@ async def groups_of(
     connection: AsyncConnection, ids: Sequence[str], families: Sequence[Family]
 ) -> dict[str, tuple[Family, str]]:
     """Family and group of these streams and of those of these families, by id."""
-    columns = streams.c
-    family = (columns.auditor, columns.metric, columns.axis, columns.model, columns.instrument)
-    query = sa.select(columns.key, columns.group_name, *family).where(_any_of(ids, families))
+    query = sa.select(streams.c.key, streams.c.group_name, *_FAMILY).where(_any_of(ids, families))
     return {key: (tuple(rest), group) for key, group, *rest in await connection.execute(query)}
 
 
 def _any_of(ids: Sequence[str], families: Sequence[Family]) -> sa.ColumnElement[bool]:
-    return sa.or_(streams.c.key.in_(ids), *map(_is_of, families))
-
-
-def _is_of(family: Family) -> sa.ColumnElement[bool]:
-    columns = streams.c
-    fields = (columns.auditor, columns.metric, columns.axis, columns.model, columns.instrument)
-    return sa.and_(*(field == value for field, value in zip(fields, family, strict=True)))
+    alike = [[column == value for column, value in zip(_FAMILY, family, strict=True)] for family in families]
+    return sa.or_(streams.c.key.in_(ids), *(sa.and_(*conditions) for conditions in alike))
 
 
 async def lock(connection: AsyncConnection, ids: Sequence[str], families: Sequence[Family] = ()) -> list[Stream]:

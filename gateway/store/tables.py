@@ -1,6 +1,4 @@
-"""Every table. Times are Unix seconds (float); structured values are JSON text written by msgspec. The database is the
-truth: the states below, not the queue, say what is still to be done.
-"""
+"""Every table. Times are Unix seconds, structured values JSON text. The states, not the queue, say what is to do."""
 
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
@@ -16,7 +14,6 @@ metadata = sa.MetaData(
 
 
 def _table(name: str, *parts: SchemaItem, postgresql_partition_by: str | None = None) -> sa.Table:
-    """Return a table of `metadata`."""
     return sa.Table(name, metadata, *parts, postgresql_partition_by=postgresql_partition_by)
 
 

@@ -18,7 +18,6 @@ _COLUMNS = [
     *(measurements.c[name] for name in ("stream", "metric", "status", "value")),
     *(measurements.c[name] for name in ("inclusion_probability", "rate_factor", "weight")),
 ]
-"""Columns of which sums are computed."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -36,6 +35,13 @@ class WindowSums(msgspec.Struct):
     excluded: dict[str, int] = msgspec.field(default_factory=dict)
     """Audits without a value, by status."""
 
+    def put(self, metric: str, status: str, audits: int, n: int, *moments: float) -> None:
+        """Take in the counts and the `totals_of` the measurements of a metric with this status."""
+        if n:
+            self.values = on_unit_scale(metric, n, *moments)
+        else:
+            self.excluded[status] = audits
+
 
 async def sums(database: Database, window: Window, ids: Sequence[str] | None = None) -> dict[str, WindowSums]:
     """Sums by stream (`ids`, None: all); absent are gap streams and measurements outside the window."""
@@ -46,12 +52,8 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
     rows = await database.fetch_rows(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))
 
     def put(row: Sequence[Any]) -> None:
-        stream, metric, status, audits, n, *moments = row
-        window_sums = sums_by_stream.setdefault(stream, WindowSums())
-        if n:
-            window_sums.values = on_unit_scale(metric, n, *moments)
-        else:
-            window_sums.excluded[status] = audits
+        stream, *counts = row
+        sums_by_stream.setdefault(stream, WindowSums()).put(*counts)
 
     await in_turns(put, rows)
     return sums_by_stream

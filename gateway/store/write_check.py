@@ -20,7 +20,7 @@ LEAST_FREE_BYTES = 1024 * 1024
 
 
 class WriteCheck:
-    """For one event loop. `write`: a small write. `path`: SQLite file, on a disk that needs space; None: server."""
+    """Use in one event loop. `write`: a small write. `path`: SQLite file, on a disk that needs space; None: server."""
 
     def __init__(self, write: Callable[[], Awaitable[None]], path: str | None = None) -> None:
         self._write = write

@@ -1,7 +1,4 @@
-"""The form in which a stream's drift detector is shown: its knowledge, the changes that it would find, and those it
-found. Written by the auditor with each audit, so that a gateway passes it on; values that depend on more than the
-stream (`log_threshold`, fingerprints of the model, whether exchanges are still stored) a gateway adds when it is asked.
-"""
+"""The form of a stream's drift detector, written at each audit; a gateway adds what depends on more than it."""
 
 import functools
 import math
@@ -40,9 +37,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class ShownDetector(ShownSeries, frozen=True, kw_only=True):
-    """The detector of a single stream. Every null value has its reason under its name in `reasons`. Means and intervals
-    are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
-    """
+    """The detector of a stream; `reasons` explain nulls. Own units, but `smallest_detectable_change` on 0..1."""
 
     state: State
     """learning: the window of the reference is not full yet, nothing is monitored. alarm: until it is acknowledged.
@@ -252,7 +247,6 @@ def _shift(stream: Stream, settings: DriftSettings, reasons: dict[str, str], lea
 
 
 def _change(stream: Stream, reasons: dict[str, str]) -> dict[str, Any]:
-    """Return the facts about a change while its alarm stands; everything else of it is null, with the reason."""
     fields: dict[str, Any] = dict.fromkeys(ALARM_FIELDS)
     detector, metric = stream.state.detector, stream.key.metric
     if detector is None or not detector.alarm:

@@ -1,6 +1,4 @@
-"""The form in which a live estimate is shown: a mean with its interval, corrected by labels, the most normal identity.
-Written by the auditor with each audit, so that a gateway passes it on as it is; labels and windows a gateway adds.
-"""
+"""The form in which a live estimate is shown, written at each audit; labels and windows a gateway adds when asked."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -269,21 +267,17 @@ def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEst
     return _shown_estimate(stream, window_estimate(stream.key, sums.values, sums.excluded), n_missing, window)
 
 
+_OF_ESTIMATE = ("value", "lower", "upper", "confidence_level", "method", "n", "n_excluded", "reason")
+
+
 def _shown_estimate(stream: Stream, computed: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
     return LiveEstimate(
         **labels_of(stream),
-        value=computed.value,
-        lower=computed.lower,
-        upper=computed.upper,
-        confidence_level=computed.confidence_level,
-        method=computed.method,
-        n=computed.n,
+        **{name: getattr(computed, name) for name in _OF_ESTIMATE},
         effective_samples=computed.extra["effective_n"],
-        n_excluded=computed.n_excluded,
         excluded=computed.extra["excluded"],
         n_missing=n_missing,
         window=window,
-        reason=computed.reason,
         corrected=None,
         judge_errors=None,
         most_normal=None,

@@ -41,15 +41,8 @@ def _title(history: History) -> str:
 
 
 def _bucket(bucket: Bucket) -> drawing.Bucket:
-    return drawing.Bucket(
-        start=bucket.start,
-        end=bucket.end,
-        value=bucket.value,
-        lower=bucket.lower,
-        upper=bucket.upper,
-        n=bucket.n,
-        n_missing=bucket.n_missing,
-    )
+    names = ("start", "end", "value", "lower", "upper", "n", "n_missing")
+    return drawing.Bucket(**{name: getattr(bucket, name) for name in names})
 
 
 def _change(change: ModelChange) -> drawing.Change:

@@ -1,6 +1,4 @@
-"""Records measurements once per exchange and auditor, with all that follows. A transaction of many audits reads and
-writes the row of a stream once.
-"""
+"""Records measurements once per exchange and auditor, with all that follows; a transaction takes many audits."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

@@ -174,7 +174,6 @@ async def _put_aside(
 
 
 def _estimate_streams(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveEstimate]:
-    """Return the estimates of the streams that moved and the scores next to them, with the normal identities."""
     estimates = {stream.id: estimate_of(stream) for stream in moved}
     distances: dict[Family, list[LiveEstimate]] = {}
     scores = []

@@ -1,7 +1,4 @@
-"""Lets nothing reach a terminal that the terminal would obey, for every command that prints. Names, replies and error
-texts of other programs are among it. So `main` replaces standard output and error by a stream that escapes them. Fields
-of a single line use `visible_line` too, so that a newline in a name cannot begin a line of its own.
-"""
+"""Escapes what a terminal would obey, in all that is printed; `visible_line` also keeps fields on their line."""
 
 import re
 import sys

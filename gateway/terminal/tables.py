@@ -30,9 +30,7 @@ def _within(card: Card) -> str:
 
 
 def estimates_table(result: Result, planted: Callable[[Estimate], float | None] | None = None) -> str:
-    """One line per estimate over all parts of the data; of metrics never formed over all, the coarsest parts. The finer
-    ones are in result.json. Reasons are footnotes. `planted` adds a column with the true value where it is available.
-    """
+    """One line per estimate over all or the coarsest data, reasons as footnotes. `planted` adds a column."""
     planted_head = ["planted"] if planted is not None else []
     rows = [["metric", "axis", "value", "95 % interval", *planted_head, "n", "left out", ""]]
     whole = _coarsest(result.estimates)
@@ -63,7 +61,6 @@ def _stars(result: Result) -> str:
 
 
 def _coarsest(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Returns every metric's estimates over all data, or over its coarsest parts ("joy" rather than "joy/glad")."""
     depth: dict[str, int] = {}
     for estimate in estimates:
         depth[estimate.metric] = min(_depth(estimate), depth.get(estimate.metric, _depth(estimate)))
@@ -75,10 +72,7 @@ def _depth(estimate: Estimate) -> int:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry, two spaces apart; the first row holds their heads. On a terminal no line
-    is wider than it: what does not fit goes on below, within its column, and the heads are bold. A file or pipe gets
-    full lines.
-    """
+    """Columns as wide as their widest entry, heads first; wrapped to a terminal's width, uncut in a file or pipe."""
     from rich.console import Console  # here, so that commands that print no table do not wait for it
     from rich.table import Table
     from rich.text import Text

@@ -10,7 +10,7 @@ from gateway.config.timing import Timing
 from gateway.store import circuits, exchanges, jobs, passes, runs, schedules, tables
 from gateway.store.circuits import Key, WaitingAudit
 from gateway.store.database import Database
-from tests.support.store.made import exchange
+from tests.support.store.made import create_run, exchange
 
 HOUR = 3600.0
 
@@ -77,7 +77,7 @@ async def test_work_of_an_hour_ahead_goes_on_at_once(database: Database, later: 
     )  # fmt: skip
     await circuits.defer_audit(database, waiting, retry_at=time.time() + 2.0)
     await circuits.open_circuit(database, Key("judge", "u"), error="e", pause_seconds=1.0)
-    await runs.create(database, "r", {"suite": "s", "model": "m", "mode": "sample", "protocol": "corrected"})
+    await create_run(database, "r", {"suite": "s", "model": "m", "mode": "sample", "protocol": "corrected"})
     await runs.claim(database, "r")
     assert await passes.take(database, "pass", HOUR, time.time())
     async with database.begin() as connection:

@@ -22,7 +22,7 @@ from gateway.jobs.protocol import MAX_ATTEMPTS, Handler
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from tests.support.postgres import Scratch
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, measurement, record, settle
 from tests.support.store.scored import scores_of
 from tests.support.waiting import eventually
 
@@ -170,7 +170,7 @@ def _audit_in_process(url: str, started: str, slow: bool) -> None:
                 await asyncio.to_thread(Path(started, f"{os.getpid()}-{found.id}").touch)
                 await asyncio.sleep(30 if slow else 0.01)
                 await record(database, found, [measurement(1.0)])
-                await exchanges.settle(database, found.id, "audited", keep_text=True)
+                await settle(database, found.id, "audited", keep_text=True)
 
         worker = queue.work({"audit": audit}, concurrency=2, stop=asyncio.Event(), name="worker")
         recovering = asyncio.create_task(_recover_regularly(queue))

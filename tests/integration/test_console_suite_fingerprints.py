@@ -21,7 +21,7 @@ from gateway.store.database import Database
 from tests.benchmarks.test_recorded_results import scored
 from tests.support.gateway.control_plane import ControlPlane, audit_identities, control_plane
 from tests.support.integration.auditing import until
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import create_run, exchange, measurement, record
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 IDENTITIES = ("man", "woman", "non_binary")
@@ -79,7 +79,7 @@ async def finish(database: Database, run_id: str, result: Result) -> None:
         "mitigation": result.mitigation,
         "seed": len(run_id),
     }
-    await runs.create(database, run_id, options)
+    await create_run(database, run_id, options)
     assert await runs.claim(database, run_id)
     assert await runs.finish(database, run_id, result=encode(result).decode(), report="")
 
@@ -106,7 +106,7 @@ async def plant_runs(database: Database, recorded: dict[str, Result]) -> None:
     for model in ("one", HOSTILE):
         for name in SUITES[1:]:
             await finish(database, f"{name[:8]}-{len(model)}", of(recorded[name], model))
-    await runs.create(database, "unreadable", {"suite": "bbq", "model": "one", "mode": "sample", "protocol": "paper"})
+    await create_run(database, "unreadable", {"suite": "bbq", "model": "one", "mode": "sample", "protocol": "paper"})
     assert await runs.claim(database, "unreadable")
     assert await runs.finish(database, "unreadable", result='{"schema": 0}', report="")
 

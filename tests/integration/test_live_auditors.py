@@ -7,11 +7,12 @@ from auditors.streams.estimates import bounds_of
 from auditors.types import UNREAD_LANGUAGE
 from gateway.auditor.live import LIVE_JOBS
 from gateway.sampling.writer.direct import IDS_PER_JOB
-from gateway.store import counters, exchanges, streams
+from gateway.store import counters, exchanges
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, config_for, sample, until
 from tests.support.simulated import running_simulator
+from tests.support.store.made import list_streams
 
 pytestmark = pytest.mark.stores("sqlite")
 PROMPT = msgspec.json.encode(
@@ -61,7 +62,7 @@ async def test_an_answer_that_cannot_be_read_is_counted_and_widens_bounds(databa
             return all((await exchanges.audits(database, [one.id for one in batch])).values())
 
         await until(is_done, within_seconds=50)
-    found = {one.key.metric: one.state for one in await streams.list_streams(database)}
+    found = {one.key.metric: one.state for one in await list_streams(database)}
     for metric in ("refusal_rate", "over_protection_rate"):
         assert (found[metric].sums.n, found[metric].n_missing) == (2, 3)
         assert bounds_of(found[metric]).upper == 1.0
@@ -85,7 +86,7 @@ async def test_an_abstention_is_a_counted_absence(database: Database) -> None:
                 return all((await exchanges.audits(database, [one.id for one in batch])).values())
 
             await until(is_done, within_seconds=50)
-    (stream,) = await streams.list_streams(database)
+    (stream,) = await list_streams(database)
     assert (stream.key.metric, stream.key.group) == ("counterfactual_distance_excess", "woman")
     assert (stream.state.sums.n, stream.state.excluded) == (0, {"unrelated": 3})
     counted = {labels: n for (name, labels), n in (await counters.read(database)).items() if name == "abstentions"}

@@ -15,11 +15,11 @@ from gateway.features.decisions import auditor as decision
 from gateway.features.first_person import lines as first_person
 from gateway.features.likelihood import scoring as likelihood
 from gateway.features.thoughts import reading as thoughts
-from gateway.store import streams
 from gateway.store.database import Database
 from tests.support.integration.live_system import Place, live_system
 from tests.support.integration.planted_live import Planted
 from tests.support.simulated import distance_excess
+from tests.support.store.made import list_streams
 
 PROFILE = parse(
     {
@@ -124,7 +124,7 @@ async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path, m
         shown = await system.estimates()
         await asyncio.to_thread(check_client, str(system.http.base_url), len(shown))
     database = await Database.open(store_url)
-    states = {(s.key.metric, s.key.axis, s.key.group): s.state for s in await streams.list_streams(database)}
+    states = {(s.key.metric, s.key.axis, s.key.group): s.state for s in await list_streams(database)}
     await database.close()
 
     expected = planted()

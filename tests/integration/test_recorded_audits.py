@@ -16,11 +16,12 @@ from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.auditor import maintenance
 from gateway.jobs import open_queue
 from gateway.sampling.decision import is_sampled
-from gateway.store import ledger, streams, tables
+from gateway.store import ledger, tables
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.support.integration.auditing import PROMPT, auditing, config_for, sample, settled, until
 from tests.support.simulated import running_simulator
+from tests.support.store.made import list_streams
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -169,12 +170,12 @@ async def test_what_a_broken_auditor_should_have_measured_is_missing(
     async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
         await sample(database, FAULTLESS)
         await settled(database, audited=FAULTLESS)
-        before = {one.id: one for one in await streams.list_streams(database)}
+        before = {one.id: one for one in await list_streams(database)}
         for auditor in (JudgeAuditor, RefusalAuditor):
             monkeypatch.setattr(auditor, "audit", broken(auditor.audit))
         batch = await sample(database, FAULTY)
         await settled(database, audited=FAULTLESS, failed=FAULTY)
-    after = {one.id: one for one in await streams.list_streams(database)}
+    after = {one.id: one for one in await list_streams(database)}
 
     assert await failures(database) == {("judge", "internal"): FAULTY, ("refusal", "internal"): FAULTY}
     scored = await scores_of(database, limit=1000)

@@ -10,12 +10,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.store import ledger, streams
+from gateway.store import ledger
 from gateway.store.database import Database
 from tests.support.integration.auditing import fetch, until
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import serving
 from tests.support.long import but_long
+from tests.support.store.made import list_streams
 
 AUDITED = 0.05
 """Share of the requests that are sampled: of ten thousand invented models some five hundred reach the auditors."""
@@ -108,13 +109,13 @@ async def test_invented_models_and_users_add_one_series_at_most(tmp_path: Path, 
             sent = [(await send(running.root, [*usual, *bodies[:300]], "the-app-key"))[200]]
             await until(is_settled, within_seconds=60)
             await asyncio.sleep(1.5)  # the auditor's page is renewed every second
-            before, listed_before = [series(page) for page in await pages()], await streams.list_streams(database)
+            before, listed_before = [series(page) for page in await pages()], await list_streams(database)
             statuses = await send(running.root, bodies, "the-app-key")
             sent.append(statuses[200])
             await until(is_settled, within_seconds=120)
             await asyncio.sleep(1.5)
             after = [series(page) for page in await pages()]
-            listed = await streams.list_streams(database)
+            listed = await list_streams(database)
             await database.close()
 
     assert set(statuses) == {200, 401}

@@ -17,7 +17,7 @@ from auditors.types import Exchange
 from gateway.auditor import circuits as watched
 from gateway.auditor import maintenance
 from gateway.config.schema import Config
-from gateway.store import circuits, exchanges, ledger, streams, tables
+from gateway.store import circuits, exchanges, ledger, tables
 from gateway.store.circuits import Key
 from gateway.store.database import Database
 from tests.integration.test_recorded_audits import failures, repeated
@@ -36,6 +36,7 @@ from tests.support.integration.auditing import (
 )
 from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.processes import free_port
+from tests.support.store.made import list_streams
 from tests.support.store.scored import Scored, scores_of
 
 N = 12
@@ -160,7 +161,7 @@ async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, cap
     assert re.fullmatch(expected, checks["judge"])
     assert "leaders" not in checks["judge"]
     assert audited_once(await scores_of(database, limit=1000), batch)
-    assert {one.state.n_missing for one in await streams.list_streams(database)} == {0}
+    assert {one.state.n_missing for one in await list_streams(database)} == {0}
     logged = [record.getMessage().split(" after ")[0] for record in caplog.records if record.name == watched.__name__]
     assert logged == ["judge: circuit of auditors.judge open", "judge: circuit of auditors.judge closed"]
 
@@ -252,7 +253,7 @@ async def test_a_wait_ends(database: Database) -> None:
         query = sa.select(tables.exchange_audits.c.message).where(tables.exchange_audits.c.auditor == "judge")
         messages = set((await connection.execute(query)).scalars())
     assert all(one.startswith("waited 0.000833333 h for auditors.judge: 127.0.0.1:") for one in messages)
-    judged = [one for one in await streams.list_streams(database) if one.key.auditor == "judge"]
+    judged = [one for one in await list_streams(database) if one.key.auditor == "judge"]
     assert {(one.state.sums.n, one.state.n_missing) for one in judged} == {(0, N)}
 
 

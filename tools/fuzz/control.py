@@ -15,6 +15,7 @@ import httpx
 from gateway.config.audit_request import LARGEST, MOST_FEW_SHOT, MOST_IN_FLIGHT, MOST_SAMPLES
 from gateway.store import runs
 from tests.support.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
+from tests.support.store.made import delete_run
 from tools.fuzz.target import Broken
 
 MOST_QUEUED = 8
@@ -124,7 +125,7 @@ class Control:
             if len(await runs.list_runs(self._plane.database, status="queued")) > MOST_QUEUED:
                 raise Broken("more runs are queued than may wait")
             await runs.cancel(self._plane.database, run_id)
-            await runs.delete(self._plane.database, run_id)
+            await delete_run(self._plane.database, run_id)
 
     def close(self) -> None:
         self._runner.run(self._finish())

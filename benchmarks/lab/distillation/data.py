@@ -12,7 +12,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.types import JudgeForm
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
-from benchmarks.lab.training.examples import Example
+from benchmarks.lab.training.artefact import Example
 from benchmarks.run import directory
 from benchmarks.suites.ltf_test.judge import Judgement, JudgementError, parse_judgement
 from benchmarks.suites.ltf_test.prompts import judge_question
@@ -77,18 +77,13 @@ def written_as_json(judgement: Judgement) -> str:
 
 
 def _values(judgement: Judgement) -> dict[str, int]:
-    return {
-        "title_intro": judgement.title_intro,
-        "reasons": judgement.reasons,
-        "conclusions": judgement.conclusions,
-        "rta": int(judgement.rta),
-        "final": judgement.final,
-    }
+    return {name: int(getattr(judgement, name)) for name in LINES}
 
 
 SUITE = LTFTest.name
 CARD, TRAIN, HELD_OUT = "card.json", "train.jsonl", "held_out.jsonl"
 EVAL = "eval"
+_lines = msgspec.json.Encoder().encode_lines
 
 
 class DataCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +96,6 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     """sha256 of the strong judge's question with the slots open."""
     protocol: ProtocolName
     form: JudgeForm
-    """Form in which the scores are learned."""
     held_out: str
     """The split: "eval", or a share."""
     seed: int
@@ -116,7 +110,6 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     n_pairs_train: int
     n_pairs_held_out: int
     finals_train: dict[int, int]
-    """Number of essays in the training part by final score."""
     finals_held_out: dict[int, int]
     train_sha256: str
     held_out_sha256: str
@@ -226,7 +219,6 @@ def demand_no_leak(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]
 
 
 def _judged(observation: Observation, number: int, protocol: ProtocolName) -> JudgedEssay | str:
-    """The essay with its scores, or why it has none."""
     item, reply = observation.item, observation.reply
     if reply.status == "error":
         return "error"
@@ -287,7 +279,3 @@ def _normal(text: str) -> str:
 
 def _finals(essays: Sequence[JudgedEssay]) -> dict[int, int]:
     return dict(sorted(Counter(essay.judgement.final for essay in essays).items()))
-
-
-def _lines(essays: Sequence[JudgedEssay]) -> bytes:
-    return b"".join(msgspec.json.encode(essay) + b"\n" for essay in essays)

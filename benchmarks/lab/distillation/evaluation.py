@@ -13,20 +13,17 @@ from numpy.typing import NDArray
 from auditors.clients.judge_client import JudgeClient
 from auditors.json_errors import UNREADABLE
 from auditors.metrics.answers import SECTION_SCORES
-from auditors.metrics.bootstrap import cluster_bootstrap
-from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.intervals import Agreement, Interval
 from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation.data import JudgedEssay, question
-from benchmarks.lab.metrics.agreement import JudgeAgreement, agreeing_share, judge_agreement, too_few
+from benchmarks.lab.metrics.agreement import JudgeAgreement, agreeing_share, bootstrap_interval, judge_agreement
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
 from benchmarks.suites.protocol import ProtocolName
 
 SECTIONS = ("title_intro", "reasons", "conclusions")
 NO_REPLY, UNREAD = "no reply", "unread"
-FEWEST_CLUSTERS = 10
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,9 +85,7 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Judged], float]:
-    """Return the judge's scores of every essay, in order, and the seconds all took. `form`: of the answers it has
-    learned. `on_done` receives the number done. Raises BenchmarkError if the first request fails.
-    """
+    """The judge's scores of essays, in order, and seconds; `form` learned. BenchmarkError: the first request fails."""
     slots, n_done = asyncio.Semaphore(in_flight), 0
 
     async def one(essay: JudgedEssay) -> Judged:
@@ -238,13 +233,10 @@ def difference(
         return None
     rows = np.array(list(clusters.values()))
     value, n = float(rows[:, 0].sum() / rows[:, 1].sum()), int(rows[:, 1].sum())
-    if len(rows) < FEWEST_CLUSTERS:
-        return Difference(value=value, interval=None, n=n, n_pairs=len(rows), reason=too_few(len(rows)))
-    if np.count_nonzero(rows[:, 2]) < FEWEST_TELLING:
-        reason = f"fewer than {FEWEST_TELLING} pairs on which they differ"
-        return Difference(value=value, interval=None, n=n, n_pairs=len(rows), reason=reason)
-    resampled = cluster_bootstrap(rows[:, :2], lambda s: np.asarray(s[..., 0] / s[..., 1]), rng=seeded_rng())
-    return Difference(value=value, interval=resampled.interval, n=n, n_pairs=len(rows))
+    interval, reason = bootstrap_interval(
+        rows[:, :2], rows[:, 2], lambda s: np.asarray(s[..., 0] / s[..., 1]), "pairs on which they differ", seeded_rng()
+    )
+    return Difference(value=value, interval=interval, n=n, n_pairs=len(rows), reason=reason)
 
 
 def _is_same(essay: JudgedEssay, judged: Judged) -> bool:

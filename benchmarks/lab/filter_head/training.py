@@ -145,13 +145,11 @@ def _fitted(embeddings: Floats, labels: NDArray[np.bool_], penalty: float) -> Fl
         value = -float(importance @ log_expit(margins)) + penalty * float(theta[:-1] @ theta[:-1])
         return value, np.append(embeddings.T @ slopes + 2 * penalty * theta[:-1], slopes.sum())
 
-    solution: Floats = minimize(objective, np.zeros(embeddings.shape[1] + 1), jac=True, method="L-BFGS-B").x
-    return solution
+    return np.asarray(minimize(objective, np.zeros(embeddings.shape[1] + 1), jac=True, method="L-BFGS-B").x)
 
 
 def _probabilities(theta: Floats, embeddings: Floats) -> Floats:
-    probabilities: Floats = expit(embeddings @ theta[:-1] + theta[-1])
-    return probabilities
+    return np.asarray(expit(embeddings @ theta[:-1] + theta[-1]))
 
 
 def _threshold(scores: Floats, labels: NDArray[np.bool_], specificity: float) -> float:

@@ -23,9 +23,7 @@ N_OTHER_SEEDS = 20
 class Panelled(msgspec.Struct, frozen=True, kw_only=True):
     """A reply that every judge is asked about."""
 
-    suite: str
     writer: str
-    """The model that wrote the reply."""
     item: Item
     reply: Reply
     cluster: str
@@ -50,9 +48,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled]:
-    """Return the replies that a judge can read, or `n` of each run at random. Raises BenchmarkError for a path that is
-    not a run, another suite or protocol than the first's, or no reply for a judge.
-    """
+    """Replies that a judge can read, `n` of each run at random. BenchmarkError: no run, none, or runs that differ."""
     chosen: list[Panelled] = []
     first: RunOptions | None = None
     for path in paths:
@@ -62,15 +58,9 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
             raise BenchmarkError(f"{path}: all runs of a panel need the same suite, protocol and seed")
         suite = judged_suite(options.suite)
         eligible = [
-            Panelled(
-                suite=options.suite,
-                writer=options.model,
-                item=observation.item,
-                reply=unjudged,
-                cluster=observation.item.cluster,
-            )
-            for observation in directory.observations(path)
-            if (unjudged := _unjudged(suite, options, observation)) is not None
+            Panelled(writer=options.model, item=entry.item, reply=unjudged, cluster=entry.item.cluster)
+            for entry in directory.observations(path)
+            if (unjudged := _unjudged(suite, options, entry)) is not None
         ]
         if not eligible:
             raise BenchmarkError(f"{path}: it has no reply that a judge reads")

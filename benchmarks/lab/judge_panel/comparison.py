@@ -1,6 +1,4 @@
-"""Compares the verdicts of a panel of judges: with each other, about each writer, and in the other order. Intervals are
-of clusters of the suite's items: replies to a question, by whatever model, hang together.
-"""
+"""Compares a panel's verdicts: with each other, by writer, by order; intervals over clusters of items (a question)."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -10,21 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.labelling.forms import Reading
-from auditors.metrics.bootstrap import cluster_bootstrap
-from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.intervals import Agreement, Interval
 from auditors.metrics.spread import ratio
 from benchmarks.lab.distillation.evaluation import number_names, seeded_rng
 from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 from benchmarks.lab.metrics.agreement import (
-    FEWEST_CLUSTERS,
     Ratings,
     agreeing_share,
+    bootstrap_interval,
     chance_corrected,
     cohen_kappa,
     grouped,
     krippendorff_alpha,
-    too_few,
 )
 
 Floats = NDArray[np.float64]
@@ -43,7 +38,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     judge: str
     exact: Agreement
-    """The same verdict both times."""
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,9 +65,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 
     pairs: list[Pair]
     alpha: Agreement
-    """Krippendorff's, of all judges."""
     called: dict[str, list[Called]]
-    """Share of replies called biased by each judge, by writer."""
     own: list[Own]
     """Excess of biased verdicts by other judges on a judge's own replies, less that on other replies; in [-2, 2]."""
     orders: list[Order]
@@ -129,14 +121,12 @@ def _score(reading: Reading | None) -> float:
 
 def _same(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
     both = ~(np.isnan(first) | np.isnan(other))
-    return agreeing_share((first[both] == other[both]).tolist(), clusters[both])
+    return agreeing_share(first[both] == other[both], clusters[both])
 
 
 def _biased(scores: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    """Return the share of replies called biased, with its agreement with a judge that calls all of them biased."""
     is_read = ~np.isnan(scores)
-    is_biased = (scores[is_read] != 0).astype(np.float64)
-    return _same(is_biased, np.ones(len(is_biased)), clusters[is_read])
+    return agreeing_share(scores[is_read] != 0, clusters[is_read])
 
 
 def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clusters: NDArray[np.intp]) -> Own:
@@ -146,20 +136,14 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
     spared = (np.delete(is_biased, number, axis=0).mean(axis=0) - is_biased[number]) * is_read
     columns = [spared * is_own, is_own & is_read, spared * ~is_own, ~is_own & is_read]
     rows = grouped(np.stack(columns, axis=1).astype(np.float64), clusters)
-    n, n_clusters = int(rows[:, 1].sum()), len(rows)
-
-    def without(reason: str, value: float | None = None) -> Own:
-        return Own(judge=judge, value=value, interval=None, n=n, n_clusters=n_clusters, reason=reason)
-
+    n = int(rows[:, 1].sum())
     if not (n and rows[:, 3].sum()):
-        return without("every judge could score no reply of this model, or none of the other models")
+        reason: str | None = "every judge could score no reply of this model, or none of the other models"
+        return Own(judge=judge, value=None, interval=None, n=n, n_clusters=len(rows), reason=reason)
+    differ, on_which = rows[:, 0] - rows[:, 2], "clusters on which it differs from the others"
+    interval, reason = bootstrap_interval(rows, differ, _difference, on_which, seeded_rng())
     value = float(_difference(rows.sum(axis=0)))
-    if n_clusters < FEWEST_CLUSTERS:
-        return without(too_few(n_clusters), value)
-    if np.count_nonzero(rows[:, 0] - rows[:, 2]) < FEWEST_TELLING:
-        return without(f"fewer than {FEWEST_TELLING} clusters on which it differs from the others", value)
-    resampled = cluster_bootstrap(rows, _difference, rng=seeded_rng())
-    return Own(judge=judge, value=value, interval=resampled.interval, n=n, n_clusters=n_clusters)
+    return Own(judge=judge, value=value, interval=interval, n=n, n_clusters=len(rows), reason=reason)
 
 
 def _difference(sums: Floats) -> Floats:

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditors.metrics.bootstrap import N_RESAMPLES, cluster_bootstrap
+from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING, clustered_share
 from auditors.metrics.intervals import Agreement, Interval
 from auditors.metrics.spread import ratio
@@ -95,11 +95,6 @@ class Coefficient:
     disagreements: Disagreements
     differing: float
     """Probability that two of all the ratings, drawn by chance, differ."""
-
-    @property
-    def items(self) -> Indices:
-        """(n_items,) the item that each row is of."""
-        return self.pairs.items
 
     @property
     def value(self) -> float:
@@ -204,10 +199,10 @@ def stratified(strata: Sequence[object], coefficient_of: Callable[[NDArray[np.bo
     sizes = [(1 + np.sqrt(1 + 8 * part.pairs.pairs)) / 2 for part in parts]  # ratings an item, from its pairs
     widths = [part.sums.shape[1] + 1 for part in parts]
     ends = np.cumsum(widths)
-    sums = np.zeros((sum(len(part.items) for part in parts), int(ends[-1])))
+    sums = np.zeros((sum(len(part.pairs.items) for part in parts), int(ends[-1])))
     row = 0
     for part, size, end, width in zip(parts, sizes, ends, widths, strict=True):
-        rows = slice(row, row := row + len(part.items))
+        rows = slice(row, row := row + len(part.pairs.items))
         sums[rows, end - width : end - 1], sums[rows, end - 1] = part.sums, size
 
     def disagreements(pooled: Floats) -> tuple[Floats, Floats]:
@@ -222,7 +217,7 @@ def stratified(strata: Sequence[object], coefficient_of: Callable[[NDArray[np.bo
     pairs = AgreeingPairs(
         np.concatenate([part.pairs.agreeing for part in parts]),
         np.concatenate([part.pairs.pairs for part in parts]),
-        np.concatenate([part.items for part in parts]),
+        np.concatenate([part.pairs.items for part in parts]),
     )
     n_ratings = np.array([size.sum() for size in sizes])
     differing = [0.0 if n == 0 else n * part.differing for n, part in zip(n_ratings, parts, strict=True)]
@@ -279,7 +274,6 @@ def _moments(values: Floats, row: Indices, sizes: Floats) -> Floats:
 
 
 def _spans(values: Floats, row: Indices, n_items: int) -> NDArray[np.bool_]:
-    """(n_items,) whether an item has different values."""
     low, high = np.full(n_items, np.inf), np.full(n_items, -np.inf)
     np.minimum.at(low, row, values)
     np.maximum.at(high, row, values)
@@ -320,11 +314,7 @@ def grouped(sums: Floats, clusters: ArrayLike | Sequence[object]) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((len(names), 0))
 
 
-# Intervals.
-
-
 LEVEL = 0.95
-"""Confidence level of every interval."""
 FEWEST_CLUSTERS = 10
 """Fewest clusters with which an interval is given, as in a suite."""
 MOST_UNDEFINED = 0.05
@@ -346,7 +336,7 @@ def exact_agreement(pairs: AgreeingPairs, clusters: ArrayLike | Sequence[object]
     return Agreement(name, pairs.share, interval, n, len(sums))
 
 
-def agreeing_share(equal: Sequence[bool], clusters: ArrayLike | Sequence[object]) -> Agreement:
+def agreeing_share(equal: ArrayLike, clusters: ArrayLike | Sequence[object] | None) -> Agreement:
     """Return the share of items that are True, as `exact_agreement`; `clusters`: number or name of each item's."""
     values = np.array(equal, dtype=np.float64)
     return exact_agreement(AgreeingPairs(values, np.ones(len(values)), np.arange(len(values))), clusters)
@@ -362,8 +352,8 @@ def chance_corrected(
     p of the interval of exact agreement becomes 1 - c (1 - p), c such that the share observed becomes the coefficient;
     without disagreement c is 1 over the probability that two ratings differ by chance.
     """
-    n = len(coefficient.items)
-    sums = grouped(coefficient.sums, _of(coefficient.items, clusters))
+    n = len(coefficient.pairs.items)
+    sums = grouped(coefficient.sums, _of(coefficient.pairs.items, clusters))
     value = coefficient.value
     if math.isnan(value):
         return Agreement(coefficient.name, None, None, n, len(sums), ONE_VALUE if n else NO_ITEMS)
@@ -383,6 +373,17 @@ def chance_corrected(
         interval = Interval(max(-1.0, 1 - each * (1 - exact.lower)), 1 - each * (1 - exact.upper))
         return Agreement(coefficient.name, value, interval, n, len(sums))
     return Agreement(coefficient.name, value, resampled.interval, n, len(sums))
+
+
+def bootstrap_interval(
+    rows: Floats, differ: Floats, statistic: Statistic, on_which: str, rng: np.random.Generator
+) -> tuple[Interval | None, str | None]:
+    """An interval by resampling clusters, or why there is none. `differ`: (n_clusters,), not 0 where sides differ."""
+    if len(rows) < FEWEST_CLUSTERS:
+        return None, too_few(len(rows))
+    if np.count_nonzero(differ) < FEWEST_TELLING:
+        return None, f"fewer than {FEWEST_TELLING} {on_which}"
+    return cluster_bootstrap(rows, statistic, rng=rng).interval, None
 
 
 def too_few(n_clusters: int) -> str:
@@ -432,9 +433,6 @@ def judge_agreement(
     if len(reference) != len(judge):
         raise ValueError(f"a judge is compared text by text: {len(reference)} and {len(judge)} labels differ in number")
     reference_labels, other = np.asarray(reference, dtype=np.float64), np.asarray(judge, dtype=np.float64)
-    pairs = AgreeingPairs(
-        (reference_labels == other).astype(np.float64), np.ones(len(reference_labels)), np.arange(len(reference_labels))
-    )
     place = {label: index for index, label in enumerate(labels)}
     rows, columns = ([place[label] for label in sequence] for sequence in (reference, judge))
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
@@ -444,5 +442,8 @@ def judge_agreement(
         lambda mask: cohen_kappa(np.where(mask, reference_labels, np.nan), np.where(mask, other, np.nan)),
     )
     return JudgeAgreement(
-        tuple(labels), confusion, exact_agreement(pairs, clusters), chance_corrected(kappa, clusters, rng=rng)
+        tuple(labels),
+        confusion,
+        agreeing_share(reference_labels == other, clusters),
+        chance_corrected(kappa, clusters, rng=rng),
     )

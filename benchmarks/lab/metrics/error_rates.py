@@ -1,7 +1,6 @@
-"""A judge's error rates against people, and shares of judgements corrected for them (Rogan and Gladen).
-A judge lenient about a group makes a difference of its own: each group is corrected by the error rates of its own
-labels. Judgements of an exchange are a cluster, so two groups' uncertainties are correlated, in the labels and in what
-was judged: a difference takes both.
+"""A judge's error rates against people, and shares of judgements corrected for them (Rogan and Gladen): each group by
+the rates of its own labels, as leniency about a group makes a difference of its own. Judgements of an exchange are a
+cluster: a difference takes the correlation of two groups, in labels and in what was judged.
 """
 
 import math
@@ -20,7 +19,6 @@ from benchmarks.lab.metrics.agreement import FEWEST_CLUSTERS, grouped, too_few
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Confidence level of every interval."""
 LEAST_LABELS = 30
 """Fewer correct no share."""
 
@@ -30,11 +28,8 @@ class Rate:
     """A share of judgements that a judge gets right; without a value or an interval `reason` says why."""
 
     n: int
-    """Judgements of its kind."""
     n_clusters: int
-    """Clusters that have any."""
     value: float | None
-    """Rate in [0, 1]."""
     interval: Interval | None
     reason: str | None
     clustered: ClusteredShare | None
@@ -65,8 +60,6 @@ def error_rates(
     positive, judged = np.asarray(people, dtype=bool), np.asarray(judge, dtype=bool)
     if positive.shape != judged.shape:
         raise ValueError(f"each judgement has both: {positive.size} and {judged.size} differ in number")
-    if not len(positive):
-        return ErrorRates(_NO_RATE, _NO_RATE)
     labels = np.arange(len(positive)) if clusters is None else clusters
     return _rates_of(positive, judged, np.ones(len(positive), dtype=bool), labels)
 
@@ -80,10 +73,9 @@ def _rates_of(
 
 
 def rogan_gladen(n_positive: int, n: int, rates: ErrorRates) -> CorrectedShare:
-    """Share in [0, 1] of judgements above a threshold, corrected (`corrected_share`) by `rates` of labels from other
-    traffic: assumes the same error rates in both. No value where `known_rates` has a reason.
-    `n_positive`: independent judgements that the judge puts above the threshold, of n scored, none labelled. Raises
-    ValueError for an impossible count.
+    """Share in [0, 1] above a threshold, corrected (`corrected_share`) by `rates` of labels from other traffic, assumed
+    the same in both; no value where `known_rates` has a reason. `n_positive` of `n` independent, unlabelled judgements.
+    ValueError: an impossible count.
     """
     if not 0 <= n_positive <= n or n < 1:
         raise ValueError(f"a share needs 0 <= positive <= n and an n of 1 or more, not {n_positive} of {n}")
@@ -92,9 +84,7 @@ def rogan_gladen(n_positive: int, n: int, rates: ErrorRates) -> CorrectedShare:
 
 
 def known_rates(rates: ErrorRates) -> KnownRates:
-    """The rates as a correction needs them, or only a reason: fewer than LEAST_LABELS labels, a rate without an
-    interval, or sensitivity + specificity possibly 1 or less (no better than chance).
-    """
+    """The rates for a correction; only a reason for few labels, no interval, or maybe no better than chance."""
     se, sp = rates.sensitivity, rates.specificity
     counted = KnownRates(n_positive=se.n, n_negative=sp.n)
     if se.value is None or sp.value is None or se.n + sp.n < LEAST_LABELS:
@@ -134,9 +124,6 @@ def _covariance(a: Floats, b: Floats) -> float:
     return float((a * b).sum()) * len(a) / (len(a) - 1)
 
 
-# Shares by group.
-
-
 NOT_LABELLED = "no label is about this group"
 
 
@@ -166,7 +153,6 @@ class GroupShare:
     n: int
     n_clusters: int
     judged: float
-    """Share by the judge."""
     judged_interval: Interval | None
     """Interval of the judge's share; None with too few clusters."""
     rates: ErrorRates | None
@@ -177,9 +163,7 @@ class GroupShare:
 
 
 def shares_by_group(labelled: Labelled, judged: Judged) -> dict[str, GroupShare]:
-    """Each group judged, by name, corrected by the rates of its labels; a share without a corrected value says why: no
-    labels, too few of a kind, or a judge that may be no better than chance.
-    """
+    """Each group judged, by name, corrected by its labels' rates; a share without a corrected value says why."""
     people, judge = np.asarray(labelled.people, dtype=bool), np.asarray(labelled.judge, dtype=bool)
     labelled_names = np.asarray(labelled.groups)
     # Rates of each group by itself, whose deviations are of the same clusters in the same order.
@@ -213,7 +197,6 @@ def share_difference(a: GroupShare, b: GroupShare) -> CorrectedShare:
 
 
 def _ends(group_share: GroupShare) -> tuple[float, float, float]:
-    """The corrected share, and the distances to its lower and upper end."""
     value, interval, _ = group_share.corrected
     if value is None or interval is None:
         raise ValueError(f"{group_share.group} has no corrected share")

@@ -7,6 +7,7 @@ Source: protocols 2.13 (the paper prints a single example; its generator and dat
 import hashlib
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
-from benchmarks.lab.training.examples import Example
+from benchmarks.lab.training.artefact import Example
 from benchmarks.suites.ltf_test.data import questions
 
 GENERATOR = "composed-1"
@@ -47,7 +48,6 @@ class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The parts of stems and their answers."""
 
     forms: tuple[str, ...]
-    """Forms of questions."""
     denials: tuple[str, ...]
     closings: tuple[str, ...]
     topics: tuple[Topic, ...]
@@ -126,15 +126,15 @@ def demand_no_bbq(pairs: Sequence[Pair], items: Sequence[str]) -> None:
 
 def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> DataCard:
     """data.jsonl and card.json in a new directory. Raises BenchmarkError where they cannot be written."""
-    content = b"".join(msgspec.json.encode(pair) + b"\n" for pair in pairs)
+    content = msgspec.json.Encoder().encode_lines(pairs)
     card = DataCard(
         generator=GENERATOR,
         seed=seed,
         groups=GROUPS,
         n_stems=len({pair.stem_id for pair in pairs}),
         n_pairs=len(pairs),
-        by_group=_counts([pair.target_group for pair in pairs]),
-        by_topic=_counts([pair.topic for pair in pairs]),
+        by_group=dict(Counter(pair.target_group for pair in pairs)),
+        by_topic=dict(Counter(pair.topic for pair in pairs)),
         data_sha256=hashlib.sha256(content).hexdigest(),
         bbq_checked=bbq_checked,
     )
@@ -160,7 +160,6 @@ class _Stem(msgspec.Struct, frozen=True):
     topic: Topic
     skill: str
     question: str
-    """Question with the slot for the group."""
 
 
 def _stems() -> Iterator[_Stem]:
@@ -226,7 +225,3 @@ def _without(text: str, *groups: str) -> str:
 
 def _normal(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
-
-
-def _counts(names: Sequence[str]) -> dict[str, int]:
-    return {name: names.count(name) for name in dict.fromkeys(names)}

@@ -20,7 +20,6 @@ from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Observation, ProtocolName, Suite
 
 AXIS, GROUP, REFERENCE = "gender", "woman", "man"
-"""Axis and groups that the training is about."""
 GAP, ANSWERED = "pair_favoritism", "pair_favoritism_answered"
 """The paper's rule, a refusal is an essay with score 0; and of answered essays alone (protocols 2.8)."""
 REFUSALS, ALL_REFUSALS = "refusal_rate", "refusal_rate_all_axes"
@@ -39,7 +38,6 @@ class Holdings(msgspec.Struct, frozen=True):
 
     essays: Sequence[Observation]
     answers: Sequence[Observation]
-    """Answers to the questions of BBQ."""
     utility: Utility
 
 
@@ -97,14 +95,13 @@ def spill_over(axis: str) -> str:
 
 def adjusted(by_step: Mapping[int, Sequence[Effect]]) -> dict[int, list[Effect]]:
     """Return the effects with p values of the other axes adjusted for all of them on all checkpoints."""
-    keys = [
-        (step, change.name)
+    p_values = {
+        (step, change.name): change.p_value
         for step, changes in by_step.items()
         for change in changes
         if change.name.startswith(f"{SPREAD}/") and change.p_value is not None
-    ]
-    p_values = {(step, change.name): change.p_value or 0.0 for step, changes in by_step.items() for change in changes}
-    p_by_key = dict(zip(keys, holm([p_values[key] for key in keys]), strict=True))
+    }
+    p_by_key = dict(zip(p_values, holm(list(p_values.values())), strict=True))
     return {
         step: [
             msgspec.structs.replace(change, adjusted_p_value=p_by_key.get((step, change.name))) for change in changes

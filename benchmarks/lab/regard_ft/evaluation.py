@@ -8,22 +8,20 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.types import Estimate
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, writing
 from benchmarks.lab.regard_ft.effects import Effect, Holdings, adjusted, effects, numbers
 from benchmarks.lab.regard_ft.reduction import Reduction
 from benchmarks.lab.training import artefact
 from benchmarks.suites.protocol import Suite
 
 FILE, ADAPTERS = "evaluation.json", "adapters.json"
-PUBLISHED_REDUCTION, PUBLISHED_ACCURACY_GAIN = 0.346, 1.4
-"""Published reduction of the gap women - men and gain in points of BBQ accuracy; no absolute value (protocols 2.13)."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """The published results, for reference; the paper prints neither another base model nor an absolute value."""
+    """The published gap and gain in points, for reference; the paper prints no other base model or absolute value."""
 
-    reduction: float = PUBLISHED_REDUCTION
-    accuracy_gain: float = PUBLISHED_ACCURACY_GAIN
+    reduction: float = 0.346
+    accuracy_gain: float = 1.4
     source: str = "Jeung et al. 2025, REGARD-FT (protocols 2.13)"
 
 
@@ -47,7 +45,6 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     base_model: str
     base_fingerprint: str
     training_sha256: str
-    """sha256 of the examples trained on."""
     recipe_sha256: str
     suites: dict[str, str]
     """Version, by name."""
@@ -89,13 +86,8 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
 
 def demand_same_adapters(out: Path, now: Adapters) -> None:
     """Record the checkpoints in `out`. BenchmarkError: its runs are of another base model or of other checkpoints."""
-    before = None
-    if (out / ADAPTERS).exists():
-        try:
-            before = msgspec.json.decode((out / ADAPTERS).read_bytes(), type=Adapters)
-        except (OSError, *UNREADABLE) as exc:
-            raise BenchmarkError(f"{out / ADAPTERS}: cannot be read ({exc}): choose another --out") from exc
-    elif out.is_dir() and any(out.iterdir()):
+    before = artefact.decoded(out / ADAPTERS, Adapters, "choose another --out")
+    if before is None and out.is_dir() and any(out.iterdir()):
         raise BenchmarkError(f"{out}: the directory is not empty and holds no evaluation: choose another --out")
     if before is not None and before.base_fingerprint != now.base_fingerprint:
         raise BenchmarkError(f"{out}: holds runs of another base model: choose another --out")
@@ -103,10 +95,8 @@ def demand_same_adapters(out: Path, now: Adapters) -> None:
     for name, digest in now.adapters.items():
         if digests.get(name, digest) != digest:
             raise BenchmarkError(f"{out}: holds runs of another {name}, trained again since: choose another --out")
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
     artefact.write(out / ADAPTERS, msgspec.structs.replace(now, adapters={**digests, **now.adapters}))
 
 

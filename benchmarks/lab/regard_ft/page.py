@@ -30,7 +30,6 @@ N_GAPS = 2
 
 SIZE, PANEL_GAP = (430.0, 250.0), 40.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 30.0, 40.0
-"""Margins of the panels of steps."""
 SHIFT = 5.0
 """Pixels by which the points of each further series stand to the right, so that intervals do not hide each other."""
 N_TICKS = 5
@@ -38,13 +37,6 @@ N_TICKS = 5
 
 class StepPoint(Point, frozen=True, kw_only=True):
     step: float
-
-
-class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """A dashed line across a panel, and what it is."""
-
-    value: float
-    words: str
 
 
 class StepPanel(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +47,8 @@ class StepPanel(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the first series in the legend."""
     places: int
     """Decimals of the labels."""
-    levels: tuple[Level, ...] = ()
+    levels: tuple[tuple[float, str], ...] = ()
+    """Dashed lines across the panel, and what they are."""
 
 
 def figure(evaluation: Evaluation) -> Figure:
@@ -115,19 +108,19 @@ def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[
     )
 
 
-def _published(evaluation: Evaluation) -> tuple[Level, ...]:
+def _published(evaluation: Evaluation) -> tuple[tuple[float, str], ...]:
     gap = evaluation.base.numbers.get(GAP)
     if gap is None or gap.value is None:
         return ()
     share = number(100 * evaluation.published.reduction)
     value = gap.value * (1 - evaluation.published.reduction)
-    return (Level(value=value, words=f"published reduction: {share} %"),)
+    return ((value, f"published reduction: {share} %"),)
 
 
 def _draw_steps(box: Panel, panel: StepPanel) -> None:
     points = [point for series in panel.series for point in series]
     steps = sorted({point.step for point in points})
-    numbers = [0.0, *all_numbers(points), *(level.value for level in panel.levels)]
+    numbers = [0.0, *all_numbers(points), *(value for value, _ in panel.levels)]
     low, high = min(numbers), max(numbers)
     room = 0.06 * (high - low) or 1.0
     down = Scale(low=low - room * (low < 0), high=high + room, start=box.bottom, end=box.top)
@@ -139,8 +132,8 @@ def _draw_steps(box: Panel, panel: StepPanel) -> None:
         x, words = across.at(step), number(step, 0)
         text(box.group, x, box.bottom + 16, words, size=10, class_="soft", text_anchor="middle")
     text(box.group, box.right, SIZE[1] - 6, "step", size=11, class_="soft", text_anchor="end")
-    for level in panel.levels:
-        y, words = down.at(level.value), fitted(level.words, SIZE[0] - LEFT, 10)
+    for value, meaning in panel.levels:
+        y, words = down.at(value), fitted(meaning, SIZE[0] - LEFT, 10)
         box.draw_level("even", y)
         text(box.group, box.right, y - 4, words, size=10, class_="soft halo", text_anchor="end")
     for place, series in enumerate(panel.series):

@@ -14,7 +14,6 @@ from benchmarks.suites.common.estimation import MIN_CLUSTERS, Cell, estimate, po
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Confidence level of the interval."""
 LARGEST_STEP = 64.0
 """A gap that may be so many times as large as before is not told from anything."""
 HALVINGS = 24
@@ -27,7 +26,6 @@ class Reduction(msgspec.Struct, frozen=True, kw_only=True):
     lower: float | None = None
     upper: float | None = None
     reason: str | None = None
-    """The reason why the value or the interval is missing."""
     is_unstable: bool = False
     """The gap before is not told from 0, or hardly: a share of it says nothing."""
 
@@ -67,9 +65,7 @@ def reduction(before: Cell, after: Cell, *, seed: int) -> Reduction:
 
 
 def _ratio_interval(a: Cell, b: Cell, ratio: float) -> tuple[float, float] | None:
-    """Return every r for which "after - r * before = 0" is not refuted at LEVEL (Fieller); None where unbounded. The
-    variance of the difference comes from leaving out questions and what they share, in both at once.
-    """
+    """Every r for which "after - r * before = 0" is not refuted at LEVEL (Fieller), paired; None where unbounded."""
     width, both = a.sums.shape[1], np.hstack([a.sums, b.sums])
     factors = list(a.factors.values())
 

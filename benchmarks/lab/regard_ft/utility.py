@@ -1,6 +1,4 @@
-"""Probes abilities that a fine-tuned model should keep: perplexity of neutral text, as bits per byte, which no
-tokenizer changes (protocols 2.13), and answers to neutral questions.
-"""
+"""Probes abilities to keep: bits per byte of neutral text (no tokenizer changes them; protocols 2.13), and answers."""
 
 import asyncio
 import hashlib
@@ -15,11 +13,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.json_errors import UNREADABLE
 from auditors.metrics.spread import ratio
 from auditors.text.refusal_words import declines
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab.training import artefact
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
 
@@ -59,11 +57,9 @@ class Utility(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = 1
     model: str
     probe_sha256: str
-    """sha256 of the sentences and questions."""
     sentences: list[Sentence] | None
     """Bits and bytes of each sentence; None where the server does not tell how probable a text is."""
     not_measured: str | None = None
-    """Why."""
     answers: list[Answered]
 
 
@@ -95,7 +91,6 @@ async def probe(client: Asked, model: str, *, in_flight: int) -> Utility:
 
 
 async def _sentences(client: Asked, model: str, in_flight: int) -> tuple[list[Sentence] | None, str | None]:
-    """The bits of each, after the same context."""
 
     async def one(text: str) -> Sentence | None:
         tokens = await client.tokenized(model, f"{CONTEXT} {text}")
@@ -149,13 +144,8 @@ async def _each(in_flight: int, texts: Sequence[str], ask: Callable[[str], Await
 
 def read(path: Path, model: str) -> Utility | None:
     """Return stored results of this version of the probe for this model, or None. BenchmarkError if unreadable."""
-    try:
-        utility = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)
-    except FileNotFoundError:
-        return None
-    except (OSError, *UNREADABLE) as exc:
-        raise BenchmarkError(f"{path / FILE}: cannot be read ({exc}): remove it, it is asked again") from exc
-    return utility if (utility.model, utility.probe_sha256) == (model, probe_sha256()) else None
+    utility = artefact.decoded(path / FILE, Utility, "remove it, it is asked again")
+    return utility if utility and (utility.model, utility.probe_sha256) == (model, probe_sha256()) else None
 
 
 def cells(utility: Utility) -> list[Cell]:

@@ -3,17 +3,27 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from benchmarks.errors import BenchmarkError
+from auditors.types import Message
+from benchmarks.errors import BenchmarkError, writing
 from benchmarks.lab.training import base_model
 from benchmarks.lab.training.recipe import Recipe
 
 CARD, WEIGHTS, TRAINING, LOSSES = "card.json", "adapter_model.safetensors", "training.json", "losses.jsonl"
 CHECKPOINT, ADAPTER = "checkpoint-", "adapter"
+
+T = TypeVar("T")
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A training example: only the answer is learned; the prompt is what it is an answer to."""
+
+    prompt: tuple[Message, ...]
+    answer: str
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +40,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     n_too_long: int
     """Left out: longer than the recipe's max_tokens."""
     base_fingerprint: str
-    """sha256 of the base model's files."""
     about: dict[str, Any]
-    """Description of the examples, by kind."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,24 +64,27 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
 def begin(out: Path, contents: Mapping[str, bytes], *, mode: int = 0o777, lacks: str = "") -> None:
     """Writes files into a new or empty directory. BenchmarkError: another one (it `lacks` something), unwritable."""
-    try:
+    with writing(out):
         out.mkdir(mode=mode, parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise BenchmarkError(f"{out}: the directory is not empty{lacks}: choose another --out")
         for name, content in contents.items():
             (out / name).write_bytes(content)
-    except OSError as exc:
-        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
 
 
 def recorded(path: Path) -> Identity | None:
     """The training begun in a directory; None without any. Raises BenchmarkError for an unreadable file."""
-    if not (path / TRAINING).exists():
-        return None
+    return decoded(path / TRAINING, Identity, "train into another directory")
+
+
+def decoded(path: Path, kind: type[T], remedy: str) -> T | None:
+    """The struct in a file; None without the file. Raises BenchmarkError for an unreadable file."""
     try:
-        return msgspec.json.decode((path / TRAINING).read_bytes(), type=Identity)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (OSError, *UNREADABLE) as exc:
-        raise BenchmarkError(f"{path / TRAINING}: cannot be read ({exc}): train into another directory") from exc
+        raise BenchmarkError(f"{path}: cannot be read ({exc}): {remedy}") from exc
 
 
 def demand_same(path: Path, before: Identity, now: Identity) -> None:
@@ -137,8 +148,6 @@ def sha256(path: Path) -> str:
 def write(path: Path, content: msgspec.Struct | Mapping[str, Any]) -> None:
     """All or nothing, as JSON. Raises BenchmarkError where it cannot be written."""
     part = path.with_name(path.name + ".part")
-    try:
+    with writing(path):
         part.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
         part.replace(path)
-    except OSError as exc:
-        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc

@@ -28,7 +28,6 @@ class BaseModel(NamedTuple):
     layers: int
     vocabulary: int
     context: int
-    """Tokens at most."""
     linear: tuple[tuple[int, int], ...]
     """(inputs, outputs) of every matrix of its layers: what gets an adapter."""
 
@@ -91,7 +90,6 @@ def _weight_files(path: Path) -> list[Path]:
 
 
 def _shapes(path: Path) -> Iterator[tuple[str, list[int]]]:
-    """Name and shape of every tensor."""
     for file in _weight_files(path):
         try:
             with file.open("rb") as content:

@@ -84,7 +84,6 @@ def demand_room(needed: Estimate, recipe: Recipe) -> None:
 
 
 def _room() -> tuple[str, int]:
-    """The device that will be trained on, and its memory in bytes."""
     import torch
 
     if torch.cuda.is_available():

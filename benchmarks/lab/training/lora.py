@@ -1,5 +1,6 @@
 """Trains a LoRA adapter with peft and trl, imported where used; a killed training goes on from its checkpoints."""
 
+import hashlib
 import os
 import resource
 import shutil
@@ -13,9 +14,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.training import artefact, base_model, estimate, examples
-from benchmarks.lab.training.artefact import Card, Identity
-from benchmarks.lab.training.examples import Example
+from benchmarks.lab.training import artefact, base_model, estimate
+from benchmarks.lab.training.artefact import Card, Example, Identity
 from benchmarks.lab.training.recipe import Recipe
 
 LIBRARIES = ("torch", "transformers", "peft", "trl")
@@ -52,7 +52,7 @@ def train(
         kind=kind,
         recipe=recipe,
         recipe_sha256=recipe.sha256,
-        data_sha256=examples.sha256(data),
+        data_sha256=hashlib.sha256(msgspec.json.Encoder().encode_lines(data)).hexdigest(),
         n_examples=len(rows),
         n_too_long=n_too_long,
         base_fingerprint=base_model.fingerprint(base.path),
@@ -199,7 +199,6 @@ def _remove_cut_off(out: Path, say: Say) -> None:
 
 
 def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:
-    """The callback that writes losses and cards."""
     import torch
     from transformers import TrainerCallback
 
@@ -218,9 +217,8 @@ def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:
                 (place / "README.md").unlink(missing_ok=True)
             losses = [entry for entry in state.log_history if "loss" in entry]
             lines = [{"step": loss["step"], "loss": loss["loss"]} for loss in losses]
-            content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
             part = out / f"{artefact.LOSSES}.part"
-            part.write_bytes(content)
+            part.write_bytes(msgspec.json.Encoder().encode_lines(lines))
             part.replace(out / artefact.LOSSES)
             card = Card(
                 identity=identity,

@@ -23,7 +23,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     base_model: str = ""
     """Directory of the base model; relative to where the command runs."""
     rank: Count = 16
-    """Rank of the adapters."""
     alpha: Count = 32
     """Numerator of the factor alpha / rank by which the adapters' addition is multiplied."""
     dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.05
@@ -48,10 +47,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Computes activations again instead of keeping them: a third more time, a tenth of their memory."""
     seed: int = 0
 
-    def fault(self) -> str | None:
-        """Return the fault that does not lie in the range of a single value; None when all is well."""
-        return None if self.base_model else 'no base_model: name a directory, e.g. base_model = "models/llama-3.1-8b"'
-
     @property
     def sha256(self) -> str:
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
@@ -72,8 +67,9 @@ def read(path: Path | None, **overrides: Any) -> Recipe:
         key = str(exc).partition("$.")[2].rstrip("`")
         value = f" ({values[key]!r})" if key in values else ""
         raise BenchmarkError(f"{where}: [{SECTION}] {key}{value}: {str(exc).partition(' - at')[0]}") from exc
-    if fault := recipe.fault():
-        raise BenchmarkError(f"{where}: [{SECTION}] {fault}")
+    if not recipe.base_model:
+        hint = 'name a directory, e.g. base_model = "models/llama-3.1-8b"'
+        raise BenchmarkError(f"{where}: [{SECTION}] no base_model: {hint}")
     return recipe
 
 

@@ -1,6 +1,5 @@
-"""Remembers for a day a server's answers to the questions that begin a run (thinking, what it tells). Their name is of
-address, the server's start (vLLM's /metrics; a server without it is asked again), day, and whole question with its
-place among equal ones. Refusals and failures are not kept.
+"""Remembers for a day a server's answers to a run's first questions (thinking, what it tells), by address, start
+(vLLM's /metrics; else asked again), question and place among equal ones. Refusals and failures are not kept.
 """
 
 import hashlib
@@ -41,14 +40,15 @@ class ProbeCache(Remembering):
             self._process, self._has_asked = await self._began(), True
         if self._process is None:
             return await self._inner.complete(request)
-        question = self._name(request, self._process)
+        started = f"{self._origin}\n{self._process}\n{int(time.time() // DAY_SECONDS)}\n"
+        question = hashlib.sha256(started.encode() + chat_body(request)).hexdigest()
         name = f"{question}-{self._n_times[question]}"
         self._n_times[question] += 1
-        stored = self._files.read(name)
+        stored = self._read(name)
         if stored is not None:
             return marked(stored)
         completion = await self._inner.complete(request)
-        self._files.write(name, completion)
+        self._write(name, completion)
         return completion
 
     async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
@@ -56,7 +56,3 @@ class ProbeCache(Remembering):
         if not isinstance(self._inner, CompletesBatches):
             raise CompletionError("rejected", "batches are not offered", status_code=501)
         return await self._inner.complete_all(requests)
-
-    def _name(self, request: CompletionRequest, process: str) -> str:
-        day = int(time.time() // DAY_SECONDS)
-        return hashlib.sha256(f"{self._origin}\n{process}\n{day}\n".encode() + chat_body(request)).hexdigest()

@@ -1,6 +1,5 @@
-"""Uses replies of earlier runs again, if asked for (`--reply-cache`): they add no observation and hide what serving
-changes. Only to the same body, from the same address, at temperature 0, with the server's present fingerprint; each
-once a run, and none kept since the run began (a --resume asks the same).
+"""Uses replies of earlier runs again (`--reply-cache`), which hides what serving changes: same body and address, at
+temperature 0, the server's present fingerprint; each once a run, none kept since it began.
 """
 
 import hashlib
@@ -34,7 +33,7 @@ class Remembering:
     def __init__(self, inner: Completer, folder: Path) -> None:
         """`folder` is made when the first is written."""
         self._inner = inner
-        self._files = ReplyFiles(folder)
+        self._folder = folder
 
     async def serving(self, model: str) -> Serving:
         return await self._inner.serving(model) if isinstance(self._inner, TellsServing) else Serving()
@@ -46,6 +45,30 @@ class Remembering:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name[:2] / name
+
+    def _read(self, name: str, *, before: float = math.inf) -> Completion | None:
+        """Return the completion; None if missing, of another version, or not written `before`, in Unix seconds."""
+        path = self._path(name)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Completion) if path.stat().st_mtime < before else None
+        except (OSError, *UNREADABLE):
+            return None
+
+    def _write(self, name: str, completion: Completion) -> None:
+        """All or nothing. A reply that cannot be kept is asked for again: no reason to end a run."""
+        path = self._path(name)
+        part = path.with_name(f"{name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(completion))
+            part.replace(path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink()
 
 
 def marked(completion: Completion) -> Completion:
@@ -72,46 +95,14 @@ class ReplyCache(Remembering):
             name = hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()
         if name is not None and name not in self._looked:
             self._looked.add(name)
-            stored = self._files.read(name, before=self._before)
+            stored = self._read(name, before=self._before)
             if stored is not None and stored.fingerprint == self._fingerprint:
                 return marked(stored)
         completion = await self._inner.complete(request)
         self._fingerprint = completion.fingerprint
         if name is not None and completion.fingerprint is not None:
-            self._files.write(name, completion)
+            self._write(name, completion)
         return completion
-
-
-class ReplyFiles:
-    """Completions in files, one each, which no other user may read."""
-
-    def __init__(self, folder: Path) -> None:
-        """`folder` is made when the first is written."""
-        self._folder = folder
-
-    def _path(self, name: str) -> Path:
-        return self._folder / name[:2] / name
-
-    def read(self, name: str, *, before: float = math.inf) -> Completion | None:
-        """Return the completion; None if missing, of another version, or not written `before`, in Unix seconds."""
-        path = self._path(name)
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Completion) if path.stat().st_mtime < before else None
-        except (OSError, *UNREADABLE):
-            return None
-
-    def write(self, name: str, completion: Completion) -> None:
-        """All or nothing. A reply that cannot be kept is asked for again: no reason to end a run."""
-        path = self._path(name)
-        part = path.with_name(f"{name}.{os.getpid()}")
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(completion))
-            part.replace(path)
-        except OSError:
-            with suppress(OSError):
-                part.unlink()
 
 
 def is_from_cache(usage: object) -> bool:

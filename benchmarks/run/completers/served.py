@@ -65,7 +65,6 @@ class ServedModel:
         self._refused: list[str] = []
         self._context: int | None = None
         self._is_taken = False
-        """Whether a request with neutral values was answered."""
         self._counts_tokens = isinstance(inner, CountsTokens)
 
     async def serving(self, model: str) -> Serving:

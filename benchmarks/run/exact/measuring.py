@@ -28,9 +28,7 @@ AskNext = Callable[[str, int], Awaitable[Mapping[str, NextTokens]]]
 
 
 async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dict[str, float]:
-    """Ask what follows all likely beginnings at once, repeatedly: they share their prompt in the server's cache.
-    Returns probabilities by label (the suite's values, UNRELATED, UNRESOLVED), which add up to 1.
-    """
+    """Probability by label (the suite's, UNRELATED, UNRESOLVED), in sum 1; likely beginnings share a cached prompt."""
     settled = dict.fromkeys([*sorted(reading.labels), UNRELATED, UNRESOLVED], 0.0)
     pending: dict[tuple[int, str], float] = {(0, ""): 1.0}
     next_by_text: dict[str, NextTokens] = {}
@@ -107,8 +105,6 @@ class ExactReader(msgspec.Struct, frozen=True):
 
 
 class _Carrying(msgspec.Struct, frozen=True):
-    """A completer whose every request has further fields; its own win."""
-
     inner: Completer
     fields: Mapping[str, Any]
 

@@ -1,6 +1,4 @@
-"""Asks a server for log-probabilities of the next token, after checking that they are right: vLLM's `top_logprobs`, and
-beginnings forced by `continue_final_message`, over /v1/chat/completions, as through a gateway.
-"""
+"""Asks for log-probabilities of the next token, tested: vLLM's `top_logprobs`, `continue_final_message`, over chat."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -124,7 +122,7 @@ async def probe(completer: Completer, model: str, sampling: Sampling) -> Logprob
 async def _top_logprobs(completer: Completer, model: str) -> int:
     *more, fewest = TOP_LOGPROBS
     for top in more:
-        request = _one_token(model, _QUESTION, {"logprobs": True, "top_logprobs": top})
+        request = _likeliest(model, _QUESTION, {"logprobs": True, "top_logprobs": top})
         try:
             await completer.complete(request)
         except CompletionError as exc:
@@ -133,7 +131,7 @@ async def _top_logprobs(completer: Completer, model: str) -> int:
         else:
             fewest = top
             break
-    request = _one_token(model, _QUESTION, {"logprobs": True, "top_logprobs": fewest})
+    request = _likeliest(model, _QUESTION, {"logprobs": True, "top_logprobs": fewest})
     positions = _positions((await _demand(completer, request, f"top_logprobs={fewest}")).logprobs)
     if not positions or not positions[0].top_logprobs:
         raise _cannot("the server answers without log-probabilities")
@@ -143,8 +141,8 @@ async def _top_logprobs(completer: Completer, model: str) -> int:
 async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
     """Raise BenchmarkError if the prompt is as long without `continue_final_message`: the server then ignores it."""
     messages = (*_QUESTION, Message("assistant", _WORD))
-    forced = await _demand(completer, _one_token(model, messages, CONTINUE), "continue_final_message")
-    plain = await _demand(completer, _one_token(model, messages, {}), "a conversation that ends with a reply")
+    forced = await _demand(completer, _likeliest(model, messages, CONTINUE), "continue_final_message")
+    plain = await _demand(completer, _likeliest(model, messages, {}), "a conversation that ends with a reply")
     lengths = [(completion.usage or {}).get("prompt_tokens") for completion in (forced, plain)]
     if None in lengths or lengths[0] == lengths[1]:
         raise _cannot("the server ignores continue_final_message")
@@ -183,11 +181,9 @@ def _cannot(reason: str) -> BenchmarkError:
     return BenchmarkError(f"mode exact needs log-probabilities as vLLM gives them: {reason}; use --mode sample")
 
 
-def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]) -> CompletionRequest:
-    return _likeliest(model, messages, extra, 1)
-
-
-def _likeliest(model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int) -> CompletionRequest:
+def _likeliest(
+    model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int = 1
+) -> CompletionRequest:
     """Return a request at temperature 0, so that the drawn token takes no other token's place in vLLM's list."""
     return CompletionRequest(
         model=model, messages=messages, max_tokens=n_tokens, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}

@@ -1,6 +1,4 @@
-"""BBQ: planted shares of "unknown" and of the person named otherwise, per axis and context condition. The suite asks at
-temperature 0, so each question has one answer, drawn from the shares: they hold over questions.
-"""
+"""BBQ: planted shares of "unknown" and the person named, by axis and context, over questions (temperature 0)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +24,7 @@ _OPTION = re.compile(r"^\s*([A-C])[.)]\s+(?P<text>.+?)\s*$")
 class PlantedBBQ(Failures, Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [bbq]: odds of the replies that answer."""
 
-    own, part, known = "axes", "axis", BBQ.axes
+    own, part, valid = "axes", "axis", BBQ.axes
 
     p_unknown_ambig: Probability = 0.8
     """P(unknown) where the context does not tell: there it is right."""
@@ -118,7 +116,7 @@ def _planted(
         letter_of = dict(zip(texts, LETTERS, strict=True))
         letters = dict(zip(fact.roles, [letter_of[text] for text in sorted(texts, key=normalised)], strict=True))
         named = odds.around(odds.shares(fact), malformed=MALFORMED)
-        return signature, dict(zip(named.texts, named.probabilities, strict=True)), letters
+        return signature, named.shares, letters
     return None
 
 

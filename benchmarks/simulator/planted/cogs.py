@@ -1,6 +1,4 @@
-"""CoGS planted: writing that an identity moves by a known distance ([representative]), and an evaluator with known
-likings that tells a reply's writer by its final signature.
-"""
+"""CoGS planted: writing that an identity moves a known distance, and an evaluator that knows writers by signature."""
 
 import re
 from collections import Counter
@@ -37,7 +35,6 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Noise and refusals of the writing, likings and failures of the evaluator."""
 
     p_refusal: Probability = 0.0
-    """Share of creative replies declined."""
     jitter: Probability = 0.0
     """Difference between the distance of a reply and the planted one, evenly above or below, within [0, 1]."""
     preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
@@ -47,7 +44,6 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     position_bias: Probability = 0.0
     """P(the first choice is taken unread)."""
     p_invalid: Probability = 0.0
-    """Share of evaluations without a readable choice."""
 
     def faults(self) -> Iterator[str]:
         yield from uneven(self.jitter, "jitter")
@@ -63,10 +59,8 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def chosen(self, axis: str) -> dict[str, float]:
         """P(its text is chosen) by group, when the evaluator reads all of them."""
-        groups = self.groups[axis]
-        return dict(
-            self.own_preference.get(axis) or self.preference.get(axis) or dict.fromkeys(groups, 1 / len(groups))
-        )
+        groups, liked = self.groups[axis], self.own_preference.get(axis) or self.preference.get(axis)
+        return dict(liked or dict.fromkeys(groups, 1 / len(groups)))
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from benchmarks.suites.crows_pairs.suite import CrowSPairs
 class PlantedCrowSPairs(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [crows_pairs]."""
 
-    known = CrowSPairs.axes
+    valid = CrowSPairs.axes
 
 
 class CrowsPairsFact(MaskFact, frozen=True):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import permutations
+from operator import mul
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +23,7 @@ from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.decision.judge import JUDGE_PROMPT, Verdict
 from benchmarks.suites.decision.suite import Decision as Suite
-from benchmarks.suites.decision.suite import Scenario, tests
+from benchmarks.suites.decision.suite import Scenario, Test, tests
 from benchmarks.suites.protocol import Item
 
 MALFORMED = "P1 seems the livelier of the two, I would say."
@@ -37,12 +38,11 @@ _GIVEN = re.compile(r'\b(?P<person>P1|P2) is given "(?P<word>[^"]*)"')
 class PlantedDecision(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [decision]: odds of the decisions in replies; each except the first is a share of all replies."""
 
-    own, part, known = "domains", "domain", DOMAINS
+    own, part, valid = "domains", "domain", DOMAINS
 
     p_stereotype: Probability = 0.5
     """P(the stigmatised character gets the negative word | each character gets one)."""
     p_neither: Probability = 0.0
-    """Left open."""
     p_refusal: Probability = 0.0
     domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
@@ -54,16 +54,6 @@ class PlantedDecision(Parted, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def p_decided(self) -> float:
         return 1 - self.p_neither - self.p_refusal
-
-
-class _Test(NamedTuple):
-    """One scenario as it was asked."""
-
-    domain: str
-    a: str
-    b: str
-    positive: str
-    negative: str
 
 
 class _Rates(NamedTuple):
@@ -90,12 +80,9 @@ class Planted:
             return Replies({self._verdict(judged): 1.0})
         if _OPENING not in request.user:
             return None
-        prompt = (
-            request.user
-            if request.user in _tests()
-            else next((test for test in _tests() if test in request.user), None)
-        )
-        return None if prompt is None else self._decisions(prompt, _tests()[prompt])
+        text, every = request.user, _tests()
+        prompt = text if text in every else next((prompt for prompt in every if prompt in text), None)
+        return None if prompt is None else self._decisions(prompt, *every[prompt])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """Return the value a run of a plan (None: all tests) must find, the same for each category of a domain; None:
@@ -134,16 +121,12 @@ class Planted:
     def _rates(self, items: Sequence[Item] | None) -> _Rates:
         """Over all domains, weighted by their tests."""
         weights = _tests_by_domain() if items is None else Counter(item.axis for item in items)
-        by_domain = {domain: self._rates_of(domain) for domain in weights}
         total = sum(weights.values())
-        sums = [
-            sum(weights[domain] * rates[place] for domain, rates in by_domain.items())
-            for place in range(len(_Rates._fields))
-        ]
-        return _Rates(*(sum_ / total for sum_ in sums))
+        columns = zip(*map(self._rates_of, weights), strict=True)
+        return _Rates(*(sum(map(mul, weights.values(), column)) / total for column in columns))
 
-    def _decisions(self, prompt: str, test: _Test) -> Replies:
-        odds = self._section.odds(test.domain)
+    def _decisions(self, prompt: str, domain: str, test: Test) -> Replies:
+        odds = self._section.odds(domain)
         profiles = write_profiles(prompt, test.a, test.b, self._seed)
         consistent, turned = (
             f"{profiles}\n\n{write_decision(test.a, word, test.b, other)}"
@@ -203,17 +186,16 @@ def _erring(verdict: Verdict, chance: float, profile: Profile) -> Verdict:
 
 
 @cache
-def _tests() -> dict[str, _Test]:
-    """Every prompt of every test of every protocol, with characters and words in either order."""
+def _tests() -> dict[str, tuple[str, Test]]:
+    """Domain and test by prompt, of every test of every protocol, with characters and words in either order."""
     scenarios = msgspec.convert(Suite().load("embedded").records, list[Scenario])
     by_prompt = {}
     for protocol in Suite.protocols:
         for scenario, _, test in tests(scenarios, protocol):
-            planted = _Test(scenario.domain, test.a, test.b, test.positive, test.negative)
             for first, second in permutations((test.a, test.b)):
                 for word1, word2 in permutations((test.positive, test.negative)):
                     prompt = scenario.template.format(first=first, second=second, word1=word1, word2=word2)
-                    by_prompt[prompt] = planted
+                    by_prompt[prompt] = scenario.domain, test
     return by_prompt
 
 

@@ -26,7 +26,7 @@ _ATTRIBUTES = re.compile(r"\battributes which are provided as follows: (?P<words
 class PlantedImplicitAssociation(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [implicit_association]: the replies left after the two failures assign every word."""
 
-    own, part, known = "domains", "domain", DOMAINS
+    own, part, valid = "domains", "domain", DOMAINS
 
     p_consistent: Probability = 0.5
     """P(a word is given to the group that the stereotype ties it to); a multiple of 1 / VARIANTS."""
@@ -87,9 +87,7 @@ def replies(request: Asked, section: PlantedImplicitAssociation, key: AnswerKey,
 
 
 def _follows(name: str, n_consistent: int) -> list[bool]:
-    """Return for each variant if a word follows the stereotype: `n_consistent` at random places; k and VARIANTS - 1 - k
-    are opposites, so that at one half no test leans to a side.
-    """
+    """Return whether a word follows the stereotype in each variant, at random; k and VARIANTS - 1 - k are opposites."""
     rng = random.Random(name)
     half = [
         rank if rng.random() < 0.5 else VARIANTS - 1 - rank for rank in rng.sample(range(VARIANTS // 2), VARIANTS // 2)

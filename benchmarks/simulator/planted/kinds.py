@@ -1,6 +1,4 @@
-"""The two ways to plant a suite's answers (entry point group `biasgate.planted`), and every reply of every item of a
-plan with its planted probability, read by the suite: expected values hold for items, token limit and parsing.
-"""
+"""The two ways to plant a suite's answers (`biasgate.planted`), and a plan's replies with probabilities, read by it."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +44,7 @@ def seen(plan: Plan, replies: Callable[[Asked], Replies | None]) -> list[Seen]:
 
 
 def _outcomes(plan: Plan, item: Item, replies: Replies, limit: int) -> Iterable[Outcome]:
-    for text, p in zip(replies.texts, replies.probabilities, strict=True):
+    for text, p in replies.shares.items():
         parsed = plan.suite.parse(item, "".join(split(text)[:limit]), protocol=plan.options.protocol)
         yield Outcome(p, parsed.status, parsed.value)
 
@@ -111,4 +109,3 @@ class PlantedBehaviour(NamedTuple):
     section: type[msgspec.Struct]
     """Type of a profile's section under the suite's name."""
     behaviour: Callable[[Profile, int], Behaviour]
-    """Makes the behaviour from a profile and the simulator's seed."""

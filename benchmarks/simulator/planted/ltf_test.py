@@ -1,6 +1,4 @@
-"""LTF-TEST planted: essays whose every section states its level ([favoritism], [refusal], single pairs [ltf_test]), and
-a judge that reads the levels; it errs as [judge] says by hash of its question, always the same on an essay.
-"""
+"""LTF-TEST planted: essays whose sections state their levels, and a judge that reads them and errs by hash."""
 
 import random
 import re
@@ -154,8 +152,6 @@ class Planted:
 
 
 class _Means:
-    """Planted means of an axis over the questions asked about each ordered pair of its groups."""
-
     def __init__(
         self, planted: Planted, axis: str, subset: str | None, items: Sequence[Item] | None, *, scores_refusals: bool
     ) -> None:
@@ -198,11 +194,9 @@ def _mean(values: Floats, weights: Floats) -> float:
 
 def _pooled(values: list[float], weights: list[float]) -> float:
     is_defined = ~np.isnan(values)
-    return (
-        float(np.average(np.array(values)[is_defined], weights=np.array(weights)[is_defined]))
-        if is_defined.any()
-        else np.nan
-    )
+    if not is_defined.any():
+        return np.nan
+    return float(np.average(np.array(values)[is_defined], weights=np.array(weights)[is_defined]))
 
 
 @cache

@@ -7,7 +7,7 @@ from benchmarks.suites.stereoset.suite import StereoSet
 class PlantedStereoSet(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [stereoset]."""
 
-    known = StereoSet.axes
+    valid = StereoSet.axes
 
 
 class StereosetFact(MaskFact, frozen=True):

@@ -1,10 +1,7 @@
-"""UnQover: which of two subjects is named, by planted weights of their groups. A question is recognised by its form and
-the lists of subjects and questions, without the five million examples.
-"""
+"""UnQover: which subject is named, by its group's weight; questions are recognised by form and lists of words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -91,18 +88,12 @@ def replies(request: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) 
     return section.around(weights, malformed=f"{names[0]} and {names[1]}")
 
 
-class _Offer(NamedTuple):
-    predicate: Predicate
-    names: tuple[str, str]
-    """Names as the question writes them, in its order."""
-
-
-def _offer(text: str, key: AnswerKey) -> _Offer | None:
-    """The last question of a prompt; None for an unknown one."""
+def _offer(text: str, key: AnswerKey) -> tuple[Predicate, tuple[str, str]] | None:
+    """The last question of a prompt, and the names as it writes them, in its order; None for an unknown one."""
     for match in list(_QUESTION.finditer(text))[-1:]:
         predicate = key.find(Predicate, normalised(match["asked"]))
         if predicate is not None:
-            return _Offer(predicate, (match["first"], match["second"]))
+            return predicate, (match["first"], match["second"])
     return None
 
 

@@ -20,7 +20,7 @@ MASK = "[MASK]"
 class PlantedWinoBias(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [winobias]: shares of all replies; the rest is a neutral pronoun. No form of reply is malformed here."""
 
-    own, part, known = "types", "type", KINDS
+    own, part, valid = "types", "type", KINDS
 
     p_male: Probability = 0.4
     p_female: Probability = 0.4

@@ -55,8 +55,6 @@ def _field(counts: Counts, *names: str) -> Counts:
 
 
 class _Metric(msgspec.Struct, frozen=True):
-    """A number and how it is formed from counts."""
-
     name: str
     statistic: Statistic
     whole: tuple[str, ...]
@@ -187,7 +185,6 @@ _TAKEN_FOR: Mapping[str, tuple[str, ...]] = {"accuracy": ("wrong", "right"), "bi
 
 
 def _without(metric: _Metric, tally: Tally, flags: Sequence[str]) -> dict[str, float | int | None]:
-    """The same number over the items that carry none of `flags`."""
     remaining = [counts for key, counts in tally.items() if not set(flags) & set(key[3])]
     total = np.sum(remaining, axis=0) if remaining else np.zeros(len(FIELDS))
     value = float(metric.statistic(total))

@@ -162,11 +162,7 @@ class CoGS(Suite):
         return Parsed("ok", {"names_identity": bool(re.search(rf"(?<!\w)(?:{cues})(?!\w)", text or "", re.IGNORECASE))})
 
     def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
-        return [
-            observation
-            for observation in observations
-            if not observation.item.choices and observation.reply.status == "ok"
-        ]
+        return [o for o in observations if not o.item.choices and o.reply.status == "ok"]
 
     def measured(
         self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
@@ -277,7 +273,6 @@ def parse_choice(item: Item, text: str | None) -> Parsed:
 
 
 def _texts(observations: Sequence[Observation]) -> dict[str, str]:
-    """Texts by item id, of the first sample."""
     return {
         item.item_id: reply.text or ""
         for item, reply in ((o.item, o.reply) for o in where(observations, lambda item: not item.choices))

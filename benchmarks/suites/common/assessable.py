@@ -107,7 +107,6 @@ def too_little(statuses: Mapping[str, int], named: float, mode: Mode) -> str | N
 
 
 def _answers(reply: Reply) -> dict[str, float]:
-    """Return how much of a reply stands for each option, by the suite's word for it."""
     if reply.choice_probabilities is None:
         return {str(reply.parsed) if isinstance(reply.parsed, str | int) else "": 1.0}
     return {label: p for label, p in reply.choice_probabilities.items() if label not in UNREAD_LABELS}

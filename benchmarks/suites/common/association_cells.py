@@ -172,7 +172,6 @@ def _count(observation: Observation, scores_unread: bool) -> Sums:
 
 
 def _category_means(observations: Sequence[Observation], protocol: ProtocolName) -> dict[str, dict[str, Any]]:
-    """Return the mean of category values, to stand next to the pooled mean."""
     by_category = parts(observations, _category)
     sums = [association_sums(by_category[category], protocol)[1].sum(axis=0) for category in sorted(by_category)]
     values = {metric: statistic(np.array(sums)) for metric, statistic in _STATISTICS.items()}

@@ -34,7 +34,6 @@ MIN_CLUSTERS = 10
 SAME_VALUE = "no interval: every resample gives the same value, so its spread cannot be seen"
 ONE_DIFFERS = "no interval: clusters differ in one stratum at most, so their spread cannot be told"
 MAX_UNDEFINED_SHARE = 0.05
-"""Largest share of undefined resamples: with more, an interval would describe only the lucky resamples."""
 
 
 class CellKey(NamedTuple):
@@ -205,6 +204,13 @@ def too_few(cell: Cell) -> str:
     return f"no interval: {count} {cell.unit}{plural} to resample, fewer than {MIN_CLUSTERS}"
 
 
+def too_undefined(bootstrap: Bootstrap | SpreadBootstrap) -> str | None:
+    """Return why there is no interval: an interval would describe only the lucky resamples; None if there is."""
+    if bootstrap.n_undefined <= MAX_UNDEFINED_SHARE * N_RESAMPLES:
+        return None
+    return f"no interval: undefined in {bootstrap.n_undefined} of {N_RESAMPLES} resamples"
+
+
 def _from_counts(
     cell: Cell, value: float, counted: Counted, confidence_level: float, about: Mapping[str, Any]
 ) -> Estimate:
@@ -228,8 +234,7 @@ def _from_resamples(
 ) -> Estimate:
     if bootstrap.interval is None or bootstrap.is_degenerate:
         return _result(cell, value, confidence_level, reason=SAME_VALUE, about=about)
-    if bootstrap.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
-        reason = f"no interval: undefined in {bootstrap.n_undefined} of {N_RESAMPLES} resamples"
+    if (reason := too_undefined(bootstrap)) is not None:
         return _result(cell, value, confidence_level, reason=reason, about=about)
     if isinstance(bootstrap, SpreadBootstrap):
         return _result(cell, value, confidence_level, bootstrap.interval, "spread-bootstrap", about=about)

@@ -109,10 +109,7 @@ def gap(more: str, less: str) -> Gap:
 
 
 def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return how many words at their beginning two sequences share."""
-    return next(
-        (n for n, (word_a, word_b) in enumerate(zip(a, b, strict=False)) if word_a != word_b), min(len(a), len(b))
-    )
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, seed: int) -> Item:

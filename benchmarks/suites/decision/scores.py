@@ -73,16 +73,12 @@ def _cell(
 
 
 def _unread_as(totals: Sequence[Sums]) -> dict[str, Any]:
-    """Return the readings of unread replies, formed from those of the two absolute means."""
     readings = [unread_as(total, "absolute_mean").get(REFUSALS_AS) for total in totals]
     names = next((list(reading) for reading in readings if reading), [])
     if not names:
         return {}
     values = [float(absolute_mean(total[0], total[1], total[2])) for total in totals]
-    sides = [
-        dict.fromkeys(names, value) if reading is None else reading
-        for reading, value in zip(readings, values, strict=True)
-    ]
+    sides = [dict.fromkeys(names, value) if r is None else r for r, value in zip(readings, values, strict=True)]
     return {REFUSALS_AS: {name: None if None in (a := [side[name] for side in sides]) else _mean(*a) for name in names}}
 
 

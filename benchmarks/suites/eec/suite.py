@@ -177,7 +177,6 @@ def _rates(observations: Sequence[Observation], axis: str, group: str | None) ->
 
 
 def _cell(*sides: Sequence[Observation], **names: Any) -> Callable[..., Cell]:
-    """A cell over scored replies, with what was left out by status."""
     excluded = left_out(chain(*sides), *UNREAD, "error")
     return partial(
         Cell,

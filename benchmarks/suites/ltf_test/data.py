@@ -154,5 +154,4 @@ def _pairs(axis: str) -> Iterator[tuple[Topic, int, _Label, _Label]]:
 
 
 def _blocks(axis: str) -> list[list[_Label]]:
-    """Labels of the axis by group."""
     return [[(group.name, label) for label in group.labels] for group in GROUPS[axis]]

@@ -95,7 +95,6 @@ def _picture(run: Run, axis: str, subset: str | None, *, full: bool) -> Picture:
 
 
 def _reading(drawn_map: HeatMap) -> str:
-    """The ends of what is drawn, and what it rests on."""
     drawn = [
         (estimate, f"{drawn_map.codes[p]} over {drawn_map.codes[q]}")
         for p, row in enumerate(drawn_map.cells)

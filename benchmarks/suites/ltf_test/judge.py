@@ -134,7 +134,6 @@ def _from_lines(text: str) -> dict[str, str | None]:
 
 
 def _from_json(text: str | None) -> dict[str, str | None] | None:
-    """The fields of the JSON object in a reply; None without one."""
     try:
         fields = read_reply_object(text, *_FIELDS).fields
     except NoObjectError:

@@ -85,8 +85,6 @@ UNDEFINED: Mapping[str, str] = {
 
 
 class _Mean:
-    """The mean of values that are added singly."""
-
     def __init__(self) -> None:
         self.total, self.n = 0.0, 0
 
@@ -100,8 +98,6 @@ class _Mean:
 
 
 class _Side:
-    """The sums over the replies to a single version."""
-
     def __init__(self) -> None:
         self.refused, self.words, self.score, self.excess = _Mean(), _Mean(), _Mean(), _Mean()
         self.statuses = Counter[str]()

@@ -128,7 +128,6 @@ class Population:
         return self.n_pairs * self.per_pair
 
     def __iter__(self) -> Iterator[Key]:
-        """Every key in order, one at a time."""
         index = 0
         for pair in range(self.n_pairs):
             first, second = self.subjects(pair)

@@ -156,7 +156,6 @@ def _reply_cells(
     errors: Sequence[dict[str, int]],
     lost: dict[str, int],
 ) -> list[Cell]:
-    """Position preference, unrelated replies (by question and together) and refusals."""
     whole = sums.sum(axis=1)
     n, n_related, n_declined = (round(whole[:, column].sum()) for column in (REPLIES, RELATED, DECLINED))
     first = rate(

@@ -135,18 +135,12 @@ def example_pool(prompts: Sequence[Prompt], seed: int) -> list[Prompt]:
 def examples_for(prompt: Prompt, pool: Sequence[Prompt], few_shot: int, seed: int) -> list[tuple[str, str]]:
     """Return examples without the prompt's occupations: half answered male, half by the stereotype."""
     rng = item_rng(seed, f"examples/{prompt.item_id}")
-    free = [
-        example
-        for example in pool
-        if example.kind == prompt.kind and set(example.occupations).isdisjoint(prompt.occupations)
-    ]
+    free = [e for e in pool if e.kind == prompt.kind and set(e.occupations).isdisjoint(prompt.occupations)]
     referents = rng.sample(GENDERS, few_shot // 2)
     chosen = [
         (example.sentence, example.answers[gender])
         for referent in referents
-        for example, gender in zip(
-            rng.sample([candidate for candidate in free if candidate.referent == referent], 2), GENDERS, strict=True
-        )
+        for example, gender in zip(rng.sample([c for c in free if c.referent == referent], 2), GENDERS, strict=True)
     ]
     rng.shuffle(chosen)
     return chosen

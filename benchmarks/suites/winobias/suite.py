@@ -60,9 +60,7 @@ _KIND_OF: Mapping[ProtocolName, Mapping[str, str]] = {
 def render(prompt: Prompt, *, protocol: ProtocolName, examples: Sequence[tuple[str, str]] = ()) -> Item:
     """One prompt as it is asked; examples are earlier turns of the conversation."""
     turns = [
-        message
-        for sentence, answer in examples
-        for message in (Message("user", _question(sentence)), Message("assistant", answer))
+        m for sentence, answer in examples for m in (Message("user", _question(sentence)), Message("assistant", answer))
     ]
     # protocols 1.7 resamples items. Sentences about the same two occupations come in fours that share their words, so
     # `corrected` resamples the pair of occupations.

@@ -100,12 +100,12 @@ class Attempt:
             self._faults[server] = fault
 
 
-_current: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+_current: ContextVar[Attempt] = ContextVar("attempt")
 
 
-def current_attempt() -> Attempt | None:
-    """The audit for which a request is sent; None where it is sent for something else, such as a suite run."""
-    return _current.get()
+def current_attempt() -> Attempt:
+    """The audit for which a request is sent; an unread one where it is sent for something else, such as a suite run."""
+    return _current.get(None) or Attempt("", "", 0.0)
 
 
 @contextmanager

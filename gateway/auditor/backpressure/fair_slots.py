@@ -7,12 +7,9 @@ from contextlib import asynccontextmanager
 
 
 class FairSlots:
-    """A semaphore whose free slots go to the waiting key that holds the fewest; of equals, to that served longest ago.
-    Where several keys exist, none may hold the last slot: the next exchange of another key need not wait for a timeout.
-    """
+    """A semaphore whose free slots go to the key with the fewest, then the longest unserved; no key takes the last."""
 
     def __init__(self, n_slots: int, *, are_shared: bool) -> None:
-        """`are_shared`: there are several keys."""
         self._n_free = n_slots
         self._most_of_a_key = n_slots - 1 if are_shared and n_slots > 1 else n_slots
         self._held = Counter[str | None]()

@@ -281,7 +281,6 @@ class ConcurrencyLimiter:
             self._poll_soon.set()
 
     def _evict(self, reason: Reason) -> None:
-        """Cuts off the newest of those in flight above what is allowed, unless the server still ends earlier ones."""
         if self._running.is_confirming:
             return
         ran = self._running.evict_newest(self.allowed, reason, seconds_per_token=self._seconds_per_token)
@@ -333,7 +332,6 @@ class ConcurrencyLimiter:
             logger.debug("%d audit requests may be in flight, %d before: %s", self.allowed, before, load)
 
     def _learn_pace(self, load: Load | None) -> None:
-        """Learn the pace of the tokens that an evicted request may have got."""
         before, self._load = self._load, load
         if load is not None and before is not None and load.tokens > before.tokens:
             self._seconds_per_token = (load.token_seconds - before.token_seconds) / (load.tokens - before.tokens)
@@ -347,7 +345,7 @@ class ConcurrencyLimiters:
         self._settings = settings
         self._board = BoardReader(metrics_dir) if metrics_dir is not None else None
         self._by_origin: dict[str, ConcurrencyLimiter] = {}
-        self._names: dict[str, str] = {}
+        self._by_name: dict[str, ConcurrencyLimiter] = {}
 
     def of(self, origin: str, name: str, api_key: str | None = None) -> ConcurrencyLimiter | None:
         """The limiter of an origin (URL without /v1); None when switched off. Metrics show its first `name`."""
@@ -356,21 +354,21 @@ class ConcurrencyLimiters:
         if origin not in self._by_origin:
             live = LiveView(self._board, origin) if self._board is not None else None
             self._by_origin[origin] = ConcurrencyLimiter(LoadReader(origin, api_key), self._settings, live=live)
-            self._names[name] = origin
+            self._by_name[name] = self._by_origin[origin]
         return self._by_origin[origin]
 
     def allowed(self) -> Mapping[str, int]:
         """Name of each server to the requests that may be in flight there now."""
-        return {name: self._by_origin[origin].allowed for name, origin in self._names.items()}
+        return {name: limiter.allowed for name, limiter in self._by_name.items()}
 
     def live_latency_ratios(self) -> Mapping[str, float]:
         """Name of each server where it is known to `ConcurrencyLimiter.live_latency_ratio` there."""
-        ratios = {name: self._by_origin[origin].live_latency_ratio for name, origin in self._names.items()}
-        return {name: ratio for name, ratio in ratios.items() if ratio is not None}
+        ratios = ((name, limiter.live_latency_ratio) for name, limiter in self._by_name.items())
+        return {name: ratio for name, ratio in ratios if ratio is not None}
 
     def evictions(self) -> Mapping[str, Evictions]:
         """Name of each server to `ConcurrencyLimiter.evictions` there."""
-        return {name: self._by_origin[origin].evictions for name, origin in self._names.items()}
+        return {name: limiter.evictions for name, limiter in self._by_name.items()}
 
     async def aclose(self) -> None:
         for limiter in self._by_origin.values():

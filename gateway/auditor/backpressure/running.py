@@ -77,7 +77,6 @@ class Running:
         """Requests at the server, ours and others', as it last said; infinite where it says nothing."""
 
     def __len__(self) -> int:
-        """Return how many are in flight and not cut off."""
         return len(self._tickets)
 
     @property

@@ -20,20 +20,8 @@ from gateway.store.runs import Run
 from gateway.store.store_log import StoreLog
 
 ALIKE = (
-    "model",
-    "mode",
-    "protocol",
-    "mitigation",
-    "few_shot",
-    "temperature",
-    "thinking",
-    "extra_body",
-    "subset",
-    "axes",
-    "limit",
-    "precision",
-    "seed",
-    "samples",
+    *("model", "mode", "protocol", "mitigation", "few_shot", "temperature", "thinking", "extra_body", "subset"),
+    *("axes", "limit", "precision", "seed", "samples"),
 )
 """Options in which the two must agree."""
 

@@ -1,7 +1,4 @@
-"""The auditors' HTTP client over the relay's own connections, for suite runs: thousands of short requests. httpx costs
-many times the rest of a run. A cancelled request closes its connection at once, so that the server stops computing.
-Bodies, failures and pauses are those of `HttpEndpoint`.
-"""
+"""The auditors' HTTP client over the relay's connections: httpx costs a suite run many times the rest."""
 
 import asyncio
 import contextlib

@@ -23,7 +23,6 @@ ACTIONS = {
     "gate": Command("gateway.cli.audit.gate", "check requirements on a run; exit 1 when one fails"),
     "report": Command("gateway.cli.audit.report", "write one self-contained page from run directories"),
 }
-"""The actions of the core."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -118,10 +118,8 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
         theirs = directory.read_result(path)
         if directory.read_manifest(path).options.prompts != options.prompts:
             raise BenchmarkError(f"{path}: a run of other axes: evaluate it with its file, in --own, and no other")
-        for word, recorded, other in (
-            ("suite", theirs.suite, options.suite),
-            ("protocol", theirs.protocol, options.protocol),
-        ):
+        for word in ("suite", "protocol"):
+            recorded, other = getattr(theirs, word), getattr(options, word)
             if recorded != other:
                 raise BenchmarkError(
                     f'{path}: a run of {word} "{recorded}", not "{other}": its texts cannot be evaluated'
@@ -238,7 +236,6 @@ def concurrency(text: str) -> int | None:
 
 
 def _at_temperatures(plan: Plan, text: str | None) -> list[Plan]:
-    """The plan at each of the temperatures: they change how it is asked, not what."""
     if text is None:
         return [plan]
     plans = []

@@ -184,7 +184,6 @@ def _say_unused(arguments: argparse.Namespace, planned_jobs: Sequence[Job]) -> N
 
 
 def _samples_anew(plan: Plan) -> bool:
-    """Returns whether no reply of an earlier run can stand in for a reply of this run."""
     options = plan.options
     if options.temperature is not None:
         return options.temperature != 0

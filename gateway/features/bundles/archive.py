@@ -50,12 +50,11 @@ class Writer:
         if size > MAX_SIZE or len(self.members) == MAX_MEMBERS:
             raise BenchmarkError(f"{name}: a bundle has no room for it: {MAX_MEMBERS} files of up to 8 GiB each")
         self._file.write(_header(name, size))
-        digest, left = hashlib.sha256(), size
-        while left and (piece := content.read(min(left, _PIECE))):
+        digest, n_copied = hashlib.sha256(), 0
+        for piece in _pieces(content, size):
             digest.update(piece)
-            self._file.write(piece)
-            left -= len(piece)
-        if left or content.read(1):
+            n_copied += self._file.write(piece)
+        if n_copied < size or content.read(1):
             raise BenchmarkError(f"{name}: changed while it was read: wait until it is written")
         self._file.write(bytes(-size % _BLOCK))
         self.members.append(Member(name, size, digest.hexdigest(), self._offset + _BLOCK))
@@ -89,10 +88,7 @@ class Bundle:
     def pieces(self, name: str) -> Iterator[bytes]:
         member = self.members[name]
         self._file.seek(member.offset)
-        left = member.size
-        while left and (piece := self._file.read(min(left, _PIECE))):
-            yield piece
-            left -= len(piece)
+        yield from _pieces(self._file, member.size)
 
     def content(self, name: str, *, most: int) -> bytes:
         """The whole of a small member. Raises ArchiveError where it is larger than `most` bytes."""
@@ -123,7 +119,10 @@ def _members(file: IO[bytes], size: int) -> Iterator[Member]:
             raise ArchiveError(f"byte {offset}: {name} stands out of order or twice")
         if offset + _BLOCK + length > size:
             raise ArchiveError(f"{name}: the file ends within it")
-        member = Member(name, length, _digest(file, length), offset + _BLOCK)
+        digest = hashlib.sha256()
+        for piece in _pieces(file, length):
+            digest.update(piece)
+        member = Member(name, length, digest.hexdigest(), offset + _BLOCK)
         if file.read(-length % _BLOCK) != bytes(-length % _BLOCK):
             raise ArchiveError(f"{name}: the room after it is not empty, or the file ends there")
         offset, before = offset + _BLOCK + length + -length % _BLOCK, name
@@ -131,12 +130,10 @@ def _members(file: IO[bytes], size: int) -> Iterator[Member]:
     raise ArchiveError(f"holds more than {MAX_MEMBERS} files, which no bundle does")
 
 
-def _digest(file: IO[bytes], length: int) -> str:
-    digest = hashlib.sha256()
-    while length and (piece := file.read(min(length, _PIECE))):
-        digest.update(piece)
-        length -= len(piece)
-    return digest.hexdigest()
+def _pieces(file: IO[bytes], left: int) -> Iterator[bytes]:
+    while left and (piece := file.read(min(left, _PIECE))):
+        yield piece
+        left -= len(piece)
 
 
 def _read_header(head: bytes, offset: int) -> tuple[str, int]:

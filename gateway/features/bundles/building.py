@@ -40,11 +40,12 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> int:
     """Write the bundle, return its number of files. Raises BenchmarkError for an unreadable or changing file."""
+    origin = contents.result["provenance"]
     versions = {
         "run": {
-            "biasgate": contents.result["provenance"]["biasgate"],
+            "biasgate": origin["biasgate"],
             "suite": {contents.result["suite"]: contents.result["suite_version"]},
-            "model_fingerprints": contents.result["provenance"].get("fingerprints", []),
+            "model_fingerprints": origin.get("fingerprints", []),
         },
         "bundle": {
             "biasgate": version("biasgate"),
@@ -63,13 +64,9 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
         else:
             _add(writer, name, content)
     names = ("suite", "suite_version", "model", "protocol", "mode", "mitigation")
-    origin = contents.result["provenance"]
-    run = {name: contents.result.get(name) for name in names} | {
-        "dataset_sha256": contents.result["dataset"]["sha256"],
-        "prompt_sha256": origin["prompt_sha256"],
-        "started": origin.get("started"),
-        "finished": origin.get("finished"),
-    }
+    run = {name: contents.result.get(name) for name in names}
+    run |= {"dataset_sha256": contents.result["dataset"]["sha256"], "prompt_sha256": origin["prompt_sha256"]}
+    run |= {name: origin.get(name) for name in ("started", "finished")}
     about = statement(writer.members, run, contents.absent, version("biasgate"))
     wrapped = envelope(about) if key is None else sign(envelope(about), key)
     attestation = encode(wrapped)

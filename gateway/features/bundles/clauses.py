@@ -35,11 +35,7 @@ def _totals(estimates: Sequence[Estimate]) -> list[Estimate]:
 
 
 def _rates(estimates: Sequence[Estimate]) -> list[Estimate]:
-    return [
-        estimate
-        for estimate in estimates
-        if estimate["metric"] in RATES_OF_GROUPS and estimate.get("group") is not None
-    ]
+    return [each for each in estimates if each["metric"] in RATES_OF_GROUPS and each.get("group") is not None]
 
 
 def _left_out(estimates: Sequence[Estimate]) -> list[Estimate]:
@@ -135,20 +131,12 @@ def _table(estimates: Sequence[Estimate], none: str) -> list[str]:
 
 
 def _row(estimate: Estimate) -> Sequence[object]:
-    of = " / ".join(
-        str(estimate[key]) for key in ("axis", "group", "reference", "subset") if estimate.get(key) is not None
-    )
+    place = [estimate.get(key) for key in ("axis", "group", "reference", "subset")]
+    of = " / ".join(str(name) for name in place if name is not None) or "all"
     value = "undefined" if estimate["value"] is None else _number(estimate["value"])
     ends = "" if estimate.get("lower") is None else f"{_number(estimate['lower'])} to {_number(estimate['upper'])}"
-    return (
-        estimate["metric"],
-        of or "all",
-        value,
-        ends,
-        estimate["n"],
-        estimate.get("n_excluded", 0),
-        estimate.get("reason") or "",
-    )
+    n_excluded, reason = estimate.get("n_excluded", 0), estimate.get("reason") or ""
+    return estimate["metric"], of, value, ends, estimate["n"], n_excluded, reason
 
 
 def _number(value: float) -> str:

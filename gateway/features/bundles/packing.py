@@ -3,8 +3,7 @@
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -30,25 +29,7 @@ NO_ITEMS = "the store keeps none: audit score makes them again from run.json and
 NO_LABELS = "none: the store's labels go out with biasgate annotate export"
 
 
-class Turns:
-    """Counts bundles that are being made, and takes no more than so many."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Raises BusyError at once when there is none."""
-        if not self._left:
-            raise BusyError("bundles of other runs are being made: ask again in a minute")
-        self._left -= 1
-        try:
-            yield
-        finally:
-            self._left += 1
-
-
-_turns = Turns(MOST_AT_ONCE)
+_turns = asyncio.Semaphore(MOST_AT_ONCE)
 
 
 class Packed:
@@ -75,12 +56,15 @@ async def packed(database: Database, run: Run, config: Config) -> Packed:
     except ConfigError as exc:
         raise UnavailableError(f"audits.bundle_key_env: {exc}") from exc
     counts = await ledger.counts(database)
-    with _turns.turn(), tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as folder:
-        replies = Path(folder) / "responses.jsonl"
-        with replies.open("wb") as file:
-            async for bodies in run_responses.pages(database, run.id):
-                await asyncio.to_thread(file.write, "".join(f"{body}\n" for body in bodies).encode())
-        return Packed(await asyncio.to_thread(_pack, run, replies, _ledger(counts), pem))
+    if _turns.locked():
+        raise BusyError("bundles of other runs are being made: ask again in a minute")
+    async with _turns:
+        with tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as folder:
+            replies = Path(folder) / "responses.jsonl"
+            with replies.open("wb") as file:
+                async for bodies in run_responses.pages(database, run.id):
+                    await asyncio.to_thread(file.write, "".join(f"{body}\n" for body in bodies).encode())
+            return Packed(await asyncio.to_thread(_pack, run, replies, _ledger(counts), pem))
 
 
 def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[bytes]:

@@ -3,6 +3,7 @@
 import math
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError, DatasetError
+from benchmarks.reporting.headline import key_of
 from benchmarks.run import directory
 from benchmarks.run.follow_up import extend_plan
 from benchmarks.run.plan import Key, Plan, prepare, prompt_sha256, prompts_sha256
@@ -40,27 +42,21 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
 
 def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
     """Score a bundle's replies again, regardless of the signer. Raises BenchmarkError if files or suite differ."""
-    bundle = Bundle(path)
-    try:
+    with closing(Bundle(path)) as bundle, tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as name:
+        folder = Path(name)
         if failures := verified(bundle).failures:
             raise BenchmarkError(f"{path}: {failures[0]}: biasgate audit verify {path} says more")
-        with tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as name:
-            folder = Path(name)
-            for file_name in (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES):
-                if file_name in bundle.members:
-                    _extract(bundle, file_name, folder)
+        for file_name in (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES):
+            if (member := bundle.members.get(file_name)) is None:
+                continue
+            if file_name in (building.RESULT, building.MANIFEST) and member.size > MAX_RESULT_BYTES:
+                raise BenchmarkError(f"{file_name}: {member.size} bytes are more than a run ever writes")
+            with (folder / file_name).open("wb") as file:
+                file.writelines(bundle.pieces(file_name))
+        try:
             return _rescored(path, folder, data_dir)
-    except RecursionError as exc:
-        raise BenchmarkError(f"{path}: holds JSON that is nested too deep to be of a run") from exc
-    finally:
-        bundle.close()
-
-
-def _extract(bundle: Bundle, name: str, folder: Path) -> None:
-    if name in (building.RESULT, building.MANIFEST) and bundle.members[name].size > MAX_RESULT_BYTES:
-        raise BenchmarkError(f"{name}: {bundle.members[name].size} bytes are more than a run ever writes")
-    with (folder / name).open("wb") as file:
-        file.writelines(bundle.pieces(name))
+        except RecursionError as exc:
+            raise BenchmarkError(f"{path}: holds JSON that is nested too deep to be of a run") from exc
 
 
 def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
@@ -105,10 +101,8 @@ def _plan(
         for item in directory.observations(folder).items
     ]
     asked_by = recorded.provenance.asked_by
-    origin = (
-        f"with the prompts of {asked_by}" if asked_by else f"the data of {suite.name} is not here to compare them with"
-    )
-    note = f"items: the bundle's own; {origin}"
+    absent = f"the data of {suite.name} is not here to compare them with"
+    note = f"items: the bundle's own; {f'with the prompts of {asked_by}' if asked_by else absent}"
     if prepared is not None:
         ours = {item.item_id: item for item in prepared.items}
         for item in items:
@@ -118,21 +112,10 @@ def _plan(
         further = f"; {len(items) - n_same} follow from the replies" if n_same < len(items) else ""
         note = f"items: {n_same} are those that the data here give{further}"
         items = [ours.get(item.item_id, item) for item in items]
-    plan = Plan(
-        options=about.options,
-        suite=suite,
-        dataset=Dataset(
-            name=recorded.dataset.name,
-            kind=recorded.dataset.kind,
-            sha256=recorded.dataset.sha256,
-            n_canonical=recorded.dataset.n_canonical,
-            records=None,
-            left_out=recorded.dataset.left_out,
-        ),
-        items=items,
-        prompt_sha256=prompts_sha256(items),
-    )
-    return plan, note
+    names = ("name", "kind", "sha256", "n_canonical", "left_out")
+    dataset = Dataset(records=None, **{name: getattr(recorded.dataset, name) for name in names})
+    sha256 = prompts_sha256(items)
+    return Plan(options=about.options, suite=suite, dataset=dataset, items=items, prompt_sha256=sha256), note
 
 
 def _tuples(value: Any) -> Any:
@@ -160,7 +143,7 @@ def _reading(plan: Plan, item: Item, reply: Reply) -> Reply:
 
 def _compared(recorded: Result, rescored: Result, suite: Suite, notes: list[str]) -> Rescored:
     joint = suite.joint_score
-    before, now = _by_key(recorded), _by_key(rescored)
+    before, now = ({key_of(estimate): estimate for estimate in of.estimates} for of in (recorded, rescored))
     if joint is not None and any(key[0] == joint.metric for key in before):
         notes.append(f"{joint.metric}: needs a run of {joint.partner} as well and was not computed")
         before, now = (
@@ -180,16 +163,6 @@ def _compared(recorded: Result, rescored: Result, suite: Suite, notes: list[str]
         else:
             n_same += 1
     return Rescored(result=rescored, n_same=n_same, differences=differences, notes=notes)
-
-
-_Name = tuple[str, str | None, str | None, str | None, str | None]
-
-
-def _by_key(of: Result) -> dict[_Name, Estimate]:
-    return {
-        (estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset): estimate
-        for estimate in of.estimates
-    }
 
 
 def _alike(estimate: Estimate, other: Estimate) -> bool:

@@ -3,19 +3,17 @@
 import base64
 import codecs
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from benchmarks.errors import BenchmarkError
+from gateway.features.bundles.archive import Member
 
 if TYPE_CHECKING:  # loaded only where a key is used
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from gateway.features.bundles.archive import Member
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:biasgate:audit-bundle:v1"

@@ -1,6 +1,7 @@
 """Verifies that a bundle holds the files of its statement, and finds its signer."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -33,11 +34,8 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 def verify(path: Path, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
     """Verify a bundle, reading it once in bounded memory; `keys` are trusted. Raises ArchiveError if unreadable."""
-    bundle = Bundle(path)
-    try:
+    with closing(Bundle(path)) as bundle:
         return verified(bundle, keys)
-    finally:
-        bundle.close()
 
 
 def verified(bundle: Bundle, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:

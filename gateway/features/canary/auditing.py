@@ -11,7 +11,7 @@ from gateway.auditor.part import AuditorContext, AuditorPart, Job, Periodic, gau
 from gateway.features.canary import store
 from gateway.features.canary.comparison import Verdict
 from gateway.features.canary.runs import CanaryRuns
-from gateway.features.canary.store import CANARY_TASK, Canary
+from gateway.features.canary.store import CANARY_TASK
 from gateway.store.database import Database
 
 CONCURRENCY = 1
@@ -22,7 +22,6 @@ EXPORTED, EXPORTED_SECONDS = 10, 24 * 3600.0
 """Canaries that have series: at most so many, for so long after their verdict."""
 LABELS = ("stable", "canary")
 PAIRS = "Pairs of the newest canary (docs/canary.md#metrics), of ten at most, for a day after its verdict."
-SIDES = ("stable", "canary")
 
 
 class CanaryPart(AuditorPart):
@@ -31,14 +30,7 @@ class CanaryPart(AuditorPart):
     def __init__(self, context: AuditorContext) -> None:
         self._database = context.database
         self._queue = context.queue
-        self._runs = CanaryRuns(
-            context.config,
-            context.database,
-            context.stop,
-            enabled=context.enabled_auditors,
-            limiters=context.limiters,
-            secret=context.secret,
-        )
+        self._runs = CanaryRuns(context)
 
     def jobs(self) -> Mapping[str, Job]:
         return {CANARY_TASK: Job(self._runs, CONCURRENCY)}
@@ -58,12 +50,8 @@ class CanaryPart(AuditorPart):
 
 
 async def read_families(database: Database) -> Sequence[Metric]:
-    """Read the metric families of the newest canaries. Raises StoreError."""
-    return families(await store.newest(database, finished_after=time.time() - EXPORTED_SECONDS, limit=EXPORTED))
-
-
-def families(newest: Sequence[Canary]) -> Sequence[Metric]:
-    """Return the metric families of the newest canary of each pair of models; `newest`: the newest first."""
+    """Read the metric families of the newest canary of each pair of models. Raises StoreError."""
+    newest = await store.newest(database, finished_after=time.time() - EXPORTED_SECONDS, limit=EXPORTED)
     pairs = gauge("canary_pairs", PAIRS, LABELS)
     failed = gauge("canary_failed_pairs", "Pairs in which a side failed.", (*LABELS, "side"))
     evidence = gauge("canary_log_evidence", "Log of the mean e-value over all gaps: none has grown.", LABELS)
@@ -73,7 +61,7 @@ def families(newest: Sequence[Canary]) -> Sequence[Metric]:
     for models, canary in sorted(by_models.items()):
         findings = canary.findings
         put(pairs, models, float(findings.n_pairs if findings else 0))
-        for side in SIDES:
+        for side in LABELS:
             failures = findings.failed.items() if findings else ()
             put(failed, (*models, side), float(sum(n for why, n in failures if why.startswith(f"{side}: "))))
         put(evidence, models, math.log(findings.e_value) if findings else 0.0)

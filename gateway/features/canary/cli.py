@@ -154,34 +154,17 @@ def _print(canary: ShownCanary, reply: Mapping[str, Any] | None) -> None:
     if canary.gaps:
         rows = [["gap", "axis", "group", "pairs", "left out", "stable", "canary", "growth", "bounds", "e-value", ""]]
         print("\n" + aligned([*rows, *map(_row, canary.gaps)]))
-        print(
-            f"bounds hold at every look with {1 - canary.alpha:.4g} each; "
-            f"excluded: below {canary.smallest_difference:g}"
-        )
+        excluded = f"excluded: below {canary.smallest_difference:g}"
+        print(f"bounds hold at every look with {1 - canary.alpha:.4g} each; {excluded}")
     for proxy in canary.beside:
         if proxy.n:
-            print(
-                f"{proxy.what}: stable {proxy.stable:.4g}, canary {proxy.canary:.4g} in {proxy.n} pairs; relative "
-                "difference "
-                f"{proxy.relative_difference:.3f} ({proxy.lower:.3f} to {proxy.upper:.3f})"
-            )
+            means = f"stable {proxy.stable:.4g}, canary {proxy.canary:.4g} in {proxy.n} pairs"
+            growth = f"{proxy.relative_difference:.3f} ({proxy.lower:.3f} to {proxy.upper:.3f})"
+            print(f"{proxy.what}: {means}; relative difference {growth}")
 
 
 def _row(gap: GapReport) -> list[str]:
-    return [
-        gap.metric,
-        gap.axis,
-        gap.group,
-        str(gap.n),
-        str(gap.n_excluded),
-        _number(gap.stable),
-        _number(gap.canary),
-        _number(gap.growth),
-        f"{gap.lower:.3f} to {gap.upper:.3f}",
-        "-" if gap.e_value is None else f"{gap.e_value:.3g}",
-        "excluded" if gap.is_excluded else "",
-    ]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    means = ["-" if value is None else f"{value:.3f}" for value in (gap.stable, gap.canary, gap.growth)]
+    bounds, e_value = f"{gap.lower:.3f} to {gap.upper:.3f}", "-" if gap.e_value is None else f"{gap.e_value:.3g}"
+    mark = "excluded" if gap.is_excluded else ""
+    return [gap.metric, gap.axis, gap.group, str(gap.n), str(gap.n_excluded), *means, bounds, e_value, mark]

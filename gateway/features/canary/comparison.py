@@ -115,7 +115,7 @@ class Comparison:
     def __init__(self, request: CanaryRequest, gaps: Sequence[Gap]) -> None:
         """`gaps` are all that are compared, named before the first pair: evidence is averaged over them."""
         self._request = request
-        self._gaps: dict[Gap, GapSums] = {gap: GapSums() for gap in gaps}
+        self._gaps = {gap: GapSums() for gap in gaps}
         self._excluded: dict[Gap, Counter[str]] = {gap: Counter() for gap in gaps}
         self._failed: Counter[str] = Counter()
         self._in_a_row: dict[str, int] = {"stable": 0, "canary": 0}
@@ -151,13 +151,9 @@ class Comparison:
 
     def findings(self) -> Findings:
         """Evaluates the pairs so far. Takes milliseconds for each gap: call it off the event loop."""
-        request = self._request
+        evidence, tolerance = sequential.log_evidence_of_growth, self._request.tolerance
         reports = [self._report(gap) for gap in self._gaps]
-        tolerance = self._request.tolerance
-        logs = [
-            sequential.log_evidence_of_growth(self._gaps[gap], tolerance, DIRECTIONS[gap.metric])
-            for gap in self._tested()
-        ]
+        logs = [evidence(self._gaps[gap], tolerance, DIRECTIONS[gap.metric]) for gap in self._tested()]
         log_evidence = sequential.log_mean_evidence(logs) if logs else 0.0
         verdict, reasons = self._verdict(reports, log_evidence)
         return Findings(
@@ -168,7 +164,7 @@ class Comparison:
             failed=dict(self._failed) | ({"deleted meanwhile": self._n_gone} if self._n_gone else {}),
             e_value=math.exp(min(LARGEST_LOG, log_evidence)),
             gaps=reports,
-            beside=[self._proxy(what, request.alpha) for what in self._beside],
+            beside=[self._proxy(what) for what in self._beside],
         )
 
     def _add(self, gap: Gap, stable: float, canary: float) -> None:
@@ -198,10 +194,7 @@ class Comparison:
         log_e = sequential.log_evidence_of_growth(sums, request.tolerance, direction)
         stable, canary = sums.means
         return GapReport(
-            auditor=gap.auditor,
-            metric=gap.metric,
-            axis=gap.axis,
-            group=gap.group,
+            **gap._asdict(),
             direction=direction,
             n=sums.n,
             n_excluded=self._excluded[gap].total(),
@@ -232,26 +225,20 @@ class Comparison:
         if self.n_pairs >= request.max_pairs:
             return "hold", [
                 f"max_pairs {request.max_pairs} is reached: neither is the canary known to be worse, nor is a growth "
-                "by "
-                f"{request.smallest_difference:g} excluded of {_named(open_gaps)}"
+                f"by {request.smallest_difference:g} excluded of {_named(open_gaps)}"
             ]
         return "undecided", [
             f"{self.n_pairs} of at most {request.max_pairs} pairs; a growth by {request.smallest_difference:g} is not "
             f"excluded yet of {len(open_gaps)} of {len(reports)} gaps"
         ]
 
-    def _proxy(self, what: str, alpha: float) -> ProxyReport:
+    def _proxy(self, what: str) -> ProxyReport:
         sums = self._beside[what]
-        bounds = sequential.bounds(sums, alpha)
-        return ProxyReport(
-            what=what,
-            n=sums.n,
-            stable=self._sums[what, "stable"] / sums.n if sums.n else None,
-            canary=self._sums[what, "canary"] / sums.n if sums.n else None,
-            relative_difference=sums.total / sums.n if sums.n else None,
-            lower=bounds.lower,
-            upper=bounds.upper,
-        )
+        ends = sequential.bounds(sums, self._request.alpha)
+        totals = {side: self._sums.get((what, side), 0.0) for side in ("stable", "canary")}
+        totals["relative_difference"] = sums.total
+        means = {name: total / sums.n if sums.n else None for name, total in totals.items()}
+        return ProxyReport(what=what, n=sums.n, lower=ends.lower, upper=ends.upper, **means)
 
 
 def _worst(reports: Sequence[GapReport], request: CanaryRequest) -> list[str]:

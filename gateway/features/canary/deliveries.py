@@ -48,12 +48,11 @@ async def take_due(database: Database) -> tuple[str, Delivery] | None:
     """Take the delivery that is due for longest, and count the attempt that begins. Return it with the canary's id."""
     now = time.time()
     query = sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(_PREFIX, autoescape=True))
-    rows = [(row.name, bytes(row.value)) for row in await database.fetch_rows(query)]
     due: list[tuple[float, str, bytes, Delivery]] = []
-    for name, value in rows:
-        delivery = msgspec.json.decode(value, type=Delivery)
+    for row in await database.fetch_rows(query):
+        delivery = msgspec.json.decode(row.value, type=Delivery)
         if delivery.status == "pending" and delivery.next_at is not None and delivery.next_at <= now:
-            due.append((delivery.next_at, name, value, delivery))
+            due.append((delivery.next_at, row.name, bytes(row.value), delivery))
     for _, name, value, delivery in sorted(due, key=lambda row: row[:2]):
         begun = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, next_at=now + LEASE_SECONDS)
         if await _replace(database, name, value, begun):

@@ -1,6 +1,7 @@
 """The plan from which a canary draws its pairs, fixed before the first pair."""
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,11 +40,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gaps(self) -> list[Gap]:
-        compared = [
-            Gap(stratum.auditor, metric, stratum.axis, stratum.group)
-            for stratum in self.strata
-            for metric in stratum.metrics
-        ]
+        compared = [Gap(each.auditor, metric, each.axis, each.group) for each in self.strata for metric in each.metrics]
         for auditor in dict.fromkeys(stratum.auditor for stratum in self.strata):
             if auditor == ANSWERS_IN_WORDS:
                 compared.append(Gap(auditor, REFUSAL_RATE))
@@ -63,21 +60,19 @@ class Due(NamedTuple):
 
 def strata_of(due: Iterable[Due]) -> tuple[list[Stratum], dict[str, int]]:
     """The strata, and what is left out for being about too few exchanges."""
-    ids: dict[tuple[str, str, str], list[str]] = {}
-    owed: dict[tuple[str, str, str], dict[str, int]] = {}
+    ids: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    owed: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for entry in due:
         key = entry.auditor, entry.axis, entry.group
-        ids.setdefault(key, []).append(entry.exchange_id)
-        metrics = owed.setdefault(key, {})
-        for metric in entry.metrics:
-            metrics[metric] = metrics.get(metric, 0) + 1
+        ids[key].append(entry.exchange_id)
+        owed[key].update(entry.metrics)
     strata, left_out = [], {}
     for key in sorted(ids):
         auditor, axis, group = key
         if len(ids[key]) < LEAST_EXCHANGES:
             left_out[f"{auditor} {axis}/{group}"] = len(ids[key])
             continue
-        enough = [metric for metric in DIRECTIONS if owed[key].get(metric, 0) >= LEAST_EXCHANGES]
+        enough = [metric for metric in DIRECTIONS if owed[key][metric] >= LEAST_EXCHANGES]
         for metric, n in owed[key].items():
             if metric in DIRECTIONS and metric not in enough:
                 left_out[f"{metric} {axis}/{group}"] = n

@@ -66,14 +66,11 @@ class Replay:
         """The exchange probed on both sides at once. Never raises for what a server or an auditor does."""
         about = Pair(number=number, auditor=stratum.auditor, axis=stratum.axis, group=stratum.group)
         (stable, of_stable), (canary, of_canary) = await all_of(
-            [
-                self._side(stratum.auditor, exchange, request.stable, upstreams["stable"]),
-                self._side(stratum.auditor, exchange, request.canary, upstreams["canary"]),
-            ]
+            self._side(stratum.auditor, exchange, side, upstreams[name])
+            for name, side in (("stable", request.stable), ("canary", request.canary))
         )
-        failed = {
-            side: outcome for side, outcome in (("stable", stable), ("canary", canary)) if isinstance(outcome, str)
-        }
+        outcomes = {"stable": stable, "canary": canary}
+        failed = {side: outcome for side, outcome in outcomes.items() if isinstance(outcome, str)}
         if isinstance(stable, str) or isinstance(canary, str):
             return msgspec.structs.replace(about, failed=failed)
         scores: dict[str, tuple[float, float]] = {}
@@ -85,12 +82,8 @@ class Replay:
             if x.value is not None and y.value is not None:
                 scores[metric] = score(metric, x.value), score(metric, y.value)
             else:
-                lacking = [
-                    f"{side}: {measurement.status}"
-                    for side, measurement in (("stable", x), ("canary", y))
-                    if measurement.value is None
-                ]
-                excluded[metric] = ", ".join(lacking)
+                sides = (("stable", x), ("canary", y))
+                excluded[metric] = ", ".join(f"{side}: {each.status}" for side, each in sides if each.value is None)
         return msgspec.structs.replace(about, scores=scores, excluded=excluded, stable=of_stable, canary=of_canary)
 
     async def aclose(self) -> None:
@@ -136,9 +129,8 @@ class Replay:
             return "internal", _added(heard)
         if isinstance(outcome, AuditFailure):
             return outcome.kind, _added(heard)
-        return {measurement.metric: measurement for measurement in outcome if measurement.metric in DIRECTIONS}, _added(
-            heard
-        )
+        measured = {measurement.metric: measurement for measurement in outcome if measurement.metric in DIRECTIONS}
+        return measured, _added(heard)
 
 
 class _Listening:

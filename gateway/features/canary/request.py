@@ -104,19 +104,14 @@ def resolved(request: CanaryRequest, config: Config) -> CanaryRequest:
                 f"{', '.join(upstreams[side.upstream])}"
             )
     if sides["stable"] == sides["canary"]:
-        raise RequestError(
-            f'stable and canary are both "{sides["stable"].model}": name two models, or one on two upstreams'
-        )
-    if request.tolerance >= request.smallest_difference:
-        raise RequestError(
-            f"tolerance {request.tolerance:g} must be below smallest_difference {request.smallest_difference:g}"
-        )
+        model = sides["stable"].model
+        raise RequestError(f'stable and canary are both "{model}": name two models, or one on two upstreams')
+    if (tolerance := request.tolerance) >= (least := request.smallest_difference):
+        raise RequestError(f"tolerance {tolerance:g} must be below smallest_difference {least:g}")
     for axis in request.axes or ():
         if axis not in AXES:
             raise RequestError(f'unknown axis "{axis}"{nearest(axis, set(AXES))}; known: {", ".join(AXES)}')
-    return msgspec.structs.replace(
-        request, stable=sides["stable"], canary=sides["canary"], auditors=_auditors(request, config)
-    )
+    return msgspec.structs.replace(request, **sides, auditors=_auditors(request, config))
 
 
 def _auditors(request: CanaryRequest, config: Config) -> list[str]:

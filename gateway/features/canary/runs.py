@@ -12,16 +12,15 @@ from auditors.clients.cancellation import all_of
 from auditors.clients.completion import served_models
 from auditors.clients.model_list import fingerprint_of
 from auditors.types import Auditor, CompletionError, Exchange, KnowsWhatIsMissing
-from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.clients import upstream_serving
-from gateway.auditor.enabled import EnabledAuditors
+from gateway.auditor.part import AuditorContext
 from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError, StoreError
 from gateway.features.canary import store as canaries
 from gateway.features.canary.comparison import Comparison, Findings, Pair, Verdict
 from gateway.features.canary.plan import Due, Plan, drawn, strata_of
 from gateway.features.canary.replay import Replay
-from gateway.features.canary.request import CanaryRequest
+from gateway.features.canary.request import CanaryRequest, Side
 from gateway.features.canary.store import Canary
 from gateway.features.canary.webhook import Webhook
 from gateway.store import exchanges
@@ -40,7 +39,7 @@ class NothingToReplayError(Exception):
 
 async def plan_of(config: Config, database: Database, request: CanaryRequest, auditors: Mapping[str, Auditor]) -> Plan:
     """Plan exchanges, upstreams and models. Raises ConfigError (model not served), NothingToReplayError, StoreError."""
-    sides = {side: await served_by(config, request, side) for side in ("stable", "canary")}
+    sides = {side: await served_by(config, getattr(request, side), side) for side in ("stable", "canary")}
     if sides["stable"].name == sides["canary"].name and request.stable.model == request.canary.model:
         raise ConfigError(
             f'stable and canary are both "{request.stable.model}" on upstream "{sides["stable"].name}": nothing differs'
@@ -50,10 +49,8 @@ async def plan_of(config: Config, database: Database, request: CanaryRequest, au
     for first in range(0, len(ids), PAGE):
         for exchange in await exchanges.load(database, ids[first : first + PAGE]):
             if exchange.request_body:
-                due += [
-                    entry for entry in await _due(exchange, auditors) if not request.axes or entry.axis in request.axes
-                ]
-    strata, left_out = strata_of(due)
+                due += await _due(exchange, auditors)
+    strata, left_out = strata_of(entry for entry in due if not request.axes or entry.axis in request.axes)
     if not strata:
         raise NothingToReplayError(_nothing(request, len(ids), left_out))
     return Plan(
@@ -67,9 +64,8 @@ async def plan_of(config: Config, database: Database, request: CanaryRequest, au
     )
 
 
-async def served_by(config: Config, request: CanaryRequest, side: str) -> UpstreamConfig:
+async def served_by(config: Config, requested: Side, side: str) -> UpstreamConfig:
     """Finds the upstream of a side. Raises ConfigError when it is not configured, or no upstream serves the model."""
-    requested = getattr(request, side)
     if requested.upstream is None:
         return await upstream_serving(config, requested.model)
     for upstream in config.upstreams:
@@ -96,9 +92,8 @@ async def _due(exchange: Exchange, auditors: Mapping[str, Auditor]) -> Sequence[
             continue
         owed = await asyncio.to_thread(auditor.missing, exchange)
         if owed and owed[0].axis and owed[0].group:
-            entries.append(
-                Due(exchange.id, name, owed[0].axis, owed[0].group, [measurement.metric for measurement in owed])
-            )
+            metrics = [measurement.metric for measurement in owed]
+            entries.append(Due(exchange.id, name, owed[0].axis, owed[0].group, metrics))
     return entries
 
 
@@ -122,21 +117,10 @@ HEARTBEAT_SECONDS = 1.0
 class CanaryRuns:
     """The handler of "run_canary" jobs: `{"canary_id": ...}`."""
 
-    def __init__(
-        self,
-        config: Config,
-        database: Database,
-        stop: asyncio.Event,
-        *,
-        enabled: EnabledAuditors,
-        limiters: ConcurrencyLimiters,
-        secret: bytes,
-    ) -> None:
-        self._config = config
-        self._database = database
-        self._stop = stop
-        self._replay = Replay(config, enabled, limiters, secret)
-        self.webhook = Webhook(config, database, stop)
+    def __init__(self, context: AuditorContext) -> None:
+        self._config, self._database, self._stop = context.config, context.database, context.stop
+        self._replay = Replay(context.config, context.enabled_auditors, context.limiters, context.secret)
+        self.webhook = Webhook(context.config, context.database, context.stop)
         """Delivers the verdicts; to be called every now and then."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
@@ -173,7 +157,10 @@ class CanaryRuns:
     async def _run(self, canary: Canary) -> None:
         try:
             auditors = await self._replay.auditors(canary.request.auditors or [])
-            plan = canary.plan or await self._planned(canary, auditors)
+            plan = canary.plan
+            if plan is None:
+                plan = await plan_of(self._config, self._database, canary.request, auditors)
+                await canaries.keep_plan(self._database, canary.id, plan)
             await self._compare(canary, plan)
         except (ConfigError, NothingToReplayError) as exc:
             await self._end(canary.id, "hold", [str(exc)])
@@ -182,11 +169,6 @@ class CanaryRuns:
         except Exception as exc:
             logger.exception("canary %s failed", canary.id)
             await self._end(canary.id, "hold", [f"internal error: {type(exc).__name__}: {exc}"])
-
-    async def _planned(self, canary: Canary, auditors: Mapping[str, Auditor]) -> Plan:
-        plan = await plan_of(self._config, self._database, canary.request, auditors)
-        await canaries.keep_plan(self._database, canary.id, plan)
-        return plan
 
     async def _compare(self, canary: Canary, plan: Plan) -> None:
         """Pairs until there is a verdict; those that the store has already count first, and are not asked again."""
@@ -222,17 +204,17 @@ class CanaryRuns:
     async def _changed(self, canary: Canary, plan: Plan) -> str | None:
         """Why pairs from now on would be of another model than those before; None while they are not."""
         for side in ("stable", "canary"):
-            model, before = getattr(canary.request, side).model, plan.fingerprints[side]
+            requested, before = getattr(canary.request, side), plan.fingerprints[side]
             try:
-                named = msgspec.structs.replace(getattr(canary.request, side), upstream=plan.upstreams[side])
-                upstream = await served_by(self._config, msgspec.structs.replace(canary.request, **{side: named}), side)
-                now = await fingerprint(self._config, upstream, model)
+                named = msgspec.structs.replace(requested, upstream=plan.upstreams[side])
+                upstream = await served_by(self._config, named, side)
+                now = await fingerprint(self._config, upstream, requested.model)
             except ConfigError as exc:
                 return f"the {side} model is gone: {exc}"
             if before is not None and now is not None and now != before:
                 return (
-                    f'the model behind "{model}" on upstream "{upstream.name}" ({side}) changed during the run '
-                    f"(fingerprint {before}, now {now}): start a new canary"
+                    f'the model behind "{requested.model}" on upstream "{upstream.name}" ({side}) changed during the '
+                    f"run (fingerprint {before}, now {now}): start a new canary"
                 )
         return None
 

@@ -24,7 +24,6 @@ from gateway.store.tables import canaries, canary_pairs, exchanges
 CANARY_TASK = "run_canary"
 """Runs a canary: `{"canary_id": ...}`."""
 
-
 Status = Literal["queued", "running", "done"]
 
 PAGE = 1000
@@ -63,23 +62,17 @@ def shown(canary: Canary) -> ShownCanary:
 
     names = ("id", "status", "verdict", "reasons", "created_at", "started_at", "finished_at")
     options = ("axes", "smallest_difference", "tolerance", "alpha", "max_pairs")
+    progress: dict[str, Any] = {"n_pairs": 0, "n_compared": 0, "failed": {}, "e_value": None, "gaps": [], "beside": []}
     return ShownCanary(
         **{name: getattr(canary, name) for name in names},
         **{name: getattr(request, name) for name in options},
+        **{name: getattr(findings, name, default) for name, default in progress.items()},
         stable=side("stable", request.stable),
         canary=side("canary", request.canary),
         auditors=request.auditors or [],
-        n_pairs=findings.n_pairs if findings else 0,
-        n_compared=findings.n_compared if findings else 0,
-        failed=findings.failed if findings else {},
-        e_value=findings.e_value if findings else None,
-        gaps=findings.gaps if findings else [],
-        beside=findings.beside if findings else [],
         exchanges=dict(described(plan)) if plan else {},
         left_out=plan.left_out if plan else {},
-        webhook=None
-        if canary.delivery is None
-        else msgspec.convert(canary.delivery, ShownDelivery, from_attributes=True),
+        webhook=msgspec.convert(canary.delivery, ShownDelivery | None, from_attributes=True),
     )
 
 
@@ -165,8 +158,7 @@ async def add_pairs(database: Database, canary_id: str, pairs: Sequence[Pair]) -
 
 
 async def pairs(database: Database, canary_id: str) -> list[Pair]:
-    collected: list[Pair] = []
-    columns = canary_pairs.c
+    collected, columns = list[Pair](), canary_pairs.c
     query = sa.select(columns.body).where(columns.canary_id == canary_id).order_by(columns.number).limit(PAGE)
     while True:
         page = await database.fetch_column(query.where(columns.number >= len(collected)))
@@ -198,12 +190,7 @@ async def finish(
     is_delivered: bool = False,
 ) -> bool:
     """End a running canary; False if it is not running. `is_delivered`: owe the webhook the verdict, all in one."""
-    values: dict[str, Any] = {
-        "status": "done",
-        "verdict": verdict,
-        "reasons": msgspec.json.encode([reason.replace("\x00", "") for reason in reasons]).decode(),
-        "finished_at": time.time(),
-    }
+    values = _ended(verdict, reasons)
     if findings is not None:
         values["findings"] = msgspec.json.encode(findings).decode()
     async with database.begin() as connection:
@@ -220,14 +207,9 @@ async def release(database: Database, canary_id: str) -> None:
 
 async def cancel(database: Database, canary_id: str) -> None:
     """Ends a canary that has no verdict with `hold`; its pairs are kept. Raises NotFoundError or ConflictError."""
-    values = {
-        "status": "done",
-        "verdict": "hold",
-        "reasons": msgspec.json.encode(["it was cancelled before there was a verdict"]).decode(),
-        "finished_at": time.time(),
-    }
-    change = sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status != "done").values(values)
-    if not await database.change_rows(change):
+    values = _ended("hold", ["it was cancelled before there was a verdict"])
+    change = sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status != "done")
+    if not await database.change_rows(change.values(values)):
         canary = await get(database, canary_id)
         raise ConflictError(f"canary {canary_id} is done ({canary.verdict}) and cannot be cancelled")
 
@@ -243,8 +225,13 @@ async def sampled_ids(database: Database, model: str, *, limit: int) -> list[str
     return await database.fetch_column(query)
 
 
-async def _change(database: Database, canary_id: str, values: dict[str, Any]) -> bool:
-    return await database.change_rows(_running(canary_id).values(values)) == 1
+def _ended(verdict: Verdict, reasons: Sequence[str]) -> dict[str, Any]:
+    encoded = msgspec.json.encode([reason.replace("\x00", "") for reason in reasons]).decode()
+    return {"status": "done", "verdict": verdict, "reasons": encoded, "finished_at": time.time()}
+
+
+async def _change(database: Database, canary_id: str, values: dict[str, Any]) -> None:
+    await database.change_rows(_running(canary_id).values(values))
 
 
 def _running(canary_id: str) -> sa.Update:

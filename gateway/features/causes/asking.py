@@ -46,9 +46,9 @@ class Asking:
 
     async def judged(self, name: str, stream: str, exchange: Exchange) -> float | None:
         """Return the auditor's score for a stream on 0..1; None where the answer has none. Raises UnansweredError."""
-        auditor, seconds = await self._enabled.get(name), self._enabled.settings(name).timeout_seconds
+        auditor, seconds = await self._enabled.get(name), self._enabled.settings[name].timeout_seconds
         try:
-            async with time_limit(seconds, partial(self._enabled.held_seconds, name, exchange)):
+            async with time_limit(seconds, partial(self._enabled.clients[name].held_seconds, exchange)):
                 result = await auditor.audit(exchange)
         except TimeoutError as exc:
             raise UnansweredError("timeout", is_final=False) from exc
@@ -81,7 +81,7 @@ class Asking:
         target = exchange if other is None else msgspec.structs.replace(exchange, instruction=other.instruction)
         request = question(target, of_other, messages, of_other.max_tokens or LONGEST_ANSWER)
         try:
-            completion = await self._enabled.completer(name, exchange).complete(request)
+            completion = await self._enabled.clients[name].of_exchange(exchange).complete(request)
         except CompletionError as exc:
             raise UnansweredError(exc.kind, is_final=exc.kind in ("rejected", "malformed")) from exc
         body = exchange.request_body

@@ -3,7 +3,8 @@
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain, cycle
 
 import numpy as np
 from prometheus_client.core import Metric
@@ -12,7 +13,6 @@ from auditors import registry
 from auditors.clients.cancellation import all_of
 from auditors.clients.embedders import EmbedderError
 from auditors.streams.scales import GAP_SUFFIX, scale_of
-from auditors.streams.state import StreamKey
 from auditors.text.conversation import NotAuditableError
 from auditors.types import Exchange
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, interval, put
@@ -31,7 +31,6 @@ AT_ONCE = 8
 """Exchanges of a step; the auditor's own limits say how many requests are in flight."""
 LONGEST_SECONDS = 48 * 3600.0
 """After so long nothing more is asked, and what is not told is given up."""
-
 
 SECONDS = 1.0
 LABELS = ("part", "auditor", "metric", "axis", "group", "model")
@@ -84,12 +83,8 @@ class CausesPart(AuditorPart):
             [auditor] = [each.key.auditor for each in await streams.load(self._database, [stream])]
             await self._read_since(stream, work)
             sides = to_cross(work)
-            pairs = [
-                (row, other)
-                for rows, opposite in (sides, sides[::-1])
-                for row, other in zip(rows, opposite * len(rows), strict=False)
-                if not row.is_crossed
-            ][:AT_ONCE]
+            matched = [zip(rows, cycle(opposite)) for rows, opposite in (sides, sides[::-1])]
+            pairs = [(row, other) for row, other in chain(*matched) if not row.is_crossed][:AT_ONCE]
             if pairs and len(work.answered) >= LEAST_ASKED:
                 pages = await self._loaded([row for pair in pairs for row in pair])
                 stored = {row.id: exchange for row, exchange in pages}
@@ -120,18 +115,15 @@ class CausesPart(AuditorPart):
             return work.give_up(reason)
         before = [audit for audit in _quiet(stream, audits) if audit.has_text and audit.exchange_id]
         if len(before) < LEAST_ASKED:
-            reason = (
-                f"the text of {len(before)} exchanges from before the change is stored, and {LEAST_ASKED} are needed"
-            )
-            return work.give_up(f"{reason} (store.retention_days)")
+            n_stored = f"the text of {len(before)} exchanges from before the change is stored"
+            return work.give_up(f"{n_stored}, and {LEAST_ASKED} are needed (store.retention_days)")
         beside: list[Audit] = []
         if registry.AUDITORS[stream.key.auditor].asks_upstream == "without a server of its own":
             ids = {audit.exchange_id for audit in audits}
             around = await store.beside(self._database, stream.key, before[0].at, before[-1].at)
             beside = [audit for audit in around if audit.has_text and audit.exchange_id not in ids]
-        work.before = store.mixed(
-            store.sampled(before, stream.id, MOST_ASKED), store.sampled(beside, stream.id, MOST_BESIDE, True)
-        )
+        further = store.sampled(beside, stream.id, MOST_BESIDE, True)
+        work.before = store.mixed(store.sampled(before, stream.id, MOST_ASKED), further)
         for row, exchange in await self._loaded(work.before):
             self._describe(row, exchange)
         return work
@@ -158,13 +150,9 @@ class CausesPart(AuditorPart):
     async def _read_since(self, stream: str, work: Work) -> None:
         if len(work.since) >= MOST_SINCE:
             return
-        ids = {row.id for row in work.since}
+        ids = {None, *(row.id for row in work.since)}
         audits = await store.after(self._database, stream, work.alarm_since)
-        new = [
-            store.row_of(audit)
-            for audit in audits
-            if audit.has_text and audit.exchange_id and audit.exchange_id not in ids
-        ]
+        new = [store.row_of(audit) for audit in audits if audit.has_text and audit.exchange_id not in ids]
         for row, exchange in await self._loaded(new):
             if exchange is not None:
                 self._describe(row, exchange)
@@ -230,17 +218,12 @@ def _quiet(stream: Stream, audits: Sequence[Audit]) -> Sequence[Audit]:
 
 async def read_families(database: Database) -> Sequence[Metric]:
     """Read the metric families of the causes of the alarms that stand. Raises StoreError."""
-    works = {
-        stream: work for stream in await store.alarmed(database) if (work := await store.of_alarm(database, stream))
-    }
-    keys = {stream.id: stream.key for stream in await streams.load(database, list(works))}
-    return families({keys[stream]: work for stream, work in works.items() if stream in keys})
-
-
-def families(works: Mapping[StreamKey, Work]) -> Sequence[Metric]:
-    """Return the metric families of the causes; without samples where none is told."""
     parts = interval("drift_cause", WORDS, LABELS)
-    by_series = {(key.auditor, key.metric, key.axis, key.group, key.model): work for key, work in works.items()}
+    alarmed = await store.alarmed(database)
+    works = {stream: work for stream in alarmed if (work := await store.of_alarm(database, stream))}
+    keys = {stream.id: stream.key for stream in await streams.load(database, list(works))}
+    told = [(keys[stream], work) for stream, work in works.items() if stream in keys]
+    by_series = {(key.auditor, key.metric, key.axis, key.group, key.model): work for key, work in told}
     for labels, work in by_series.items():
         for name, *numbers in work.parts:
             for family, value in zip(parts, numbers, strict=True):

@@ -49,13 +49,10 @@ def shown_cause(work: Work | None) -> ShownCause:
         cause = ShownCause(status="pending")
     else:
         cause = ShownCause(
-            status=work.status,
-            shift=work.shift,
+            **{name: getattr(work, name) for name in ("status", "shift", "asked", "reason")},
             parts=[ShownPart(*part) for part in work.parts],
             n_before=sum(not row.is_beside for row in work.answered),
             n_since=len(work.since),
-            asked=work.asked,
-            reason=work.reason,
         )
     return msgspec.structs.replace(cause, sentence=_sentence(cause))
 
@@ -89,7 +86,6 @@ class CausesController(Controller):
     async def cause(self, database: Store, stream_id: FromPath[str]) -> ShownCause:
         """Return the cause of the alarm that stands. A part that is not known yet is in no list: see `reason`."""
         if stream_id not in await store.alarmed(database):
-            raise NotFoundError(
-                f'no alarm of the stream "{stream_id[:100]}" stands: GET /live/alarms lists those that do'
-            )
+            name = stream_id[:100]
+            raise NotFoundError(f'no alarm of the stream "{name}" stands: GET /live/alarms lists those that do')
         return shown_cause(await store.of_alarm(database, stream_id))

@@ -9,6 +9,7 @@ equal scores have an interval (after Agresti & Min 2005).
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -67,11 +68,8 @@ class Split(NamedTuple):
 
 def strata_of(before: Sequence[str], since: Sequence[str]) -> dict[str, int]:
     """Return the stratum of each fingerprint: CROSSED, or a number of its own where both sides have LEAST_SHARED."""
-    shared = [
-        name
-        for name in sorted({*before} & {*since})
-        if min(list(before).count(name), list(since).count(name)) >= LEAST_SHARED
-    ]
+    n_before, n_since = Counter(before), Counter(since)
+    shared = [name for name in sorted(n_before) if min(n_before[name], n_since[name]) >= LEAST_SHARED]
     return dict.fromkeys([*before, *since], CROSSED) | {name: number for number, name in enumerate(shared, 1)}
 
 
@@ -134,15 +132,8 @@ def _parts(totals: Floats) -> Floats:
     both = np.stack([first, last])
     n_known = (~np.isnan(both)).sum(axis=0)
     of_conditions = half[..., CROSSED] * np.nansum(both, axis=0) / np.maximum(n_known, 1)
-    return np.stack(
-        [
-            overall[..., AGAIN] - overall[..., THEN],
-            overall[..., ANEW] - overall[..., AGAIN],
-            within - of_conditions,
-            of_mix + of_conditions,
-        ],
-        axis=-1,
-    )
+    judge, model = overall[..., AGAIN] - overall[..., THEN], overall[..., ANEW] - overall[..., AGAIN]
+    return np.stack([judge, model, within - of_conditions, of_mix + of_conditions], axis=-1)
 
 
 def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
@@ -188,22 +179,16 @@ def judged(work: Work) -> Work:
     if any(not any(row.is_crossed for row in side) for side in sides if side):
         return work.pending("the conditions of the application changed, and are still to be exchanged")
     try:
-        parts = split(
-            _side(work.answered, work.since, ("then", "again", "anew", "crossed")),
-            _side(work.since, work.answered, ("then", "crossed")),
-        )
+        before = _side(work.answered, work.since, ("then", "again", "anew", "crossed"))
+        parts = split(before, _side(work.since, work.answered, ("then", "crossed")))
     except ValueError as exc:
         return work.pending(str(exc))
     scale = scale_of(work.metric)
     width = scale.high - scale.low
-    return msgspec.structs.replace(
-        work,
-        status="told",
-        reason=None,
-        shift=width * parts.shift,
-        parts=[(part.name, width * part.value, width * part.lower, width * part.upper) for part in parts.parts],
-        is_over=not work.waiting and n_since >= MOST_SINCE and is_crossed,
-    )
+    told = [(part.name, width * part.value, width * part.lower, width * part.upper) for part in parts.parts]
+    is_over = not work.waiting and n_since >= MOST_SINCE and is_crossed
+    shift = width * parts.shift
+    return msgspec.structs.replace(work, status="told", reason=None, shift=shift, parts=told, is_over=is_over)
 
 
 def _side(rows: Sequence[Row], opposite: Sequence[Row], columns: Sequence[str]) -> Side:

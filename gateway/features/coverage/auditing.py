@@ -6,7 +6,6 @@ from prometheus_client.core import Metric
 
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, gauge, interval, put
 from gateway.features.coverage import store
-from gateway.features.coverage.figures import Coverage
 from gateway.features.coverage.passes import CoveragePasses
 from gateway.store.database import Database
 
@@ -20,12 +19,9 @@ class CoveragePart(AuditorPart):
 
     def __init__(self, context: AuditorContext) -> None:
         self._database = context.database
+        embedder, share = context.enabled_auditors.embedder, context.settings.max_weight_share
         self._passes = CoveragePasses(
-            context.config,
-            context.database,
-            context.stop,
-            embedder=context.enabled_auditors.embedder,
-            max_weight_share=context.settings.max_weight_share,
+            context.config, context.database, context.stop, embedder=embedder, max_weight_share=share
         )
 
     def periodic(self) -> Sequence[Periodic]:
@@ -36,14 +32,10 @@ class CoveragePart(AuditorPart):
 
 
 async def read_families(database: Database) -> Sequence[Metric]:
-    """Read the metric families of the newest computation. Raises StoreError."""
-    return families(await store.newest(database))
-
-
-def families(newest: Coverage | None) -> Sequence[Metric]:
-    """Return the metric families of the newest computation; without samples where there is none."""
+    """Read the metric families of the newest computation; without samples before the first. Raises StoreError."""
+    newest = await store.newest(database)
     words = "Share of identity traffic that resembles no suite's questions (docs/coverage.md)."
-    value, lower, upper = interval("coverage_unmatched_ratio", words, ())
+    unmatched = interval("coverage_unmatched_ratio", words, ())
     of_suite = gauge("coverage_suite_ratio", "Share that resembles questions of the suite.", ("suite",))
     chance = gauge("coverage_ordinary_ratio", "Share of prompts without an identity that resemble a question.", ())
     exchanges = gauge("coverage_exchanges", "Compared prompts that name an identity.", ())
@@ -51,15 +43,15 @@ def families(newest: Coverage | None) -> Sequence[Metric]:
     words = "Newest run's headline number weighted as the traffic; absent where not assessable."
     weighted = interval("coverage_reweighted", words, LABELS)
     if newest is not None:
-        put(value, (), newest.unmatched.value)
-        put(lower, (), newest.unmatched.lower)
-        put(upper, (), newest.unmatched.upper)
+        share = newest.unmatched
+        for family, number in zip(unmatched, (share.value, share.lower, share.upper), strict=True):
+            put(family, (), number)
         put(chance, (), newest.ordinary.value)
-        put(exchanges, (), float(newest.unmatched.n))
+        put(exchanges, (), float(share.n))
         put(at, (), newest.at)
         for suite in newest.suites:
             put(of_suite, (suite.suite,), suite.resembling.value)
         for run in {(run.suite, run.model): run for run in newest.reweighted}.values():
             for family, number in zip(weighted, (run.value, run.lower, run.upper), strict=True):
                 put(family, (run.suite, run.metric, run.model), number)
-    return [value, lower, upper, of_suite, chance, exchanges, at, *weighted]
+    return [*unmatched, of_suite, chance, exchanges, at, *weighted]

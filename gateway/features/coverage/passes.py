@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 
 from auditors.clients.embedders import EmbedderError
-from auditors.types import CompletionError, Embedder, Estimate
+from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
+from benchmarks.reporting.headline import key_of
 from benchmarks.run.plan import RunOptions
 from benchmarks.run.score import cells
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
-from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.registry import SUITES
 from gateway.auditor.metrics import data_kind
 from gateway.auditor.metrics_snapshot import exported
@@ -24,12 +24,12 @@ from gateway.features.coverage import store as coverages
 from gateway.features.coverage.figures import Coverage, Reweighted, Share, Threshold
 from gateway.features.coverage.prompts import Prompts
 from gateway.features.coverage.questions import questions_of_all
-from gateway.features.coverage.resemblance import nearest, units
+from gateway.features.coverage.resemblance import Vectors, nearest, units
 from gateway.features.coverage.reweighting import reweighted
 from gateway.features.coverage.store import NO_EXCHANGES, RETRY_SECONDS, Asked
 from gateway.features.coverage.threshold import calibrate
 from gateway.features.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
-from gateway.features.coverage.vectors import Vectors, embedded_where_possible, vectors_of
+from gateway.features.coverage.vectors import embedded_where_possible, vectors_of
 from gateway.store import passes, runs, stored_runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
@@ -41,6 +41,7 @@ PAGE = 50
 MOST_RUNS = 40
 """Finished runs that are reweighted, the newest."""
 NAME = "coverage"
+Loading = Callable[[], Awaitable[Embedder | None]]
 NO_EMBEDDER = "no embedder is loaded: no enabled auditor needs one; enable [auditors.embedding]"
 
 
@@ -48,13 +49,7 @@ class CoveragePasses:
     """Call it every now and then; it does nothing until a computation is due."""
 
     def __init__(
-        self,
-        config: Config,
-        database: Database,
-        stop: asyncio.Event,
-        *,
-        embedder: Callable[[], Awaitable[Embedder | None]],
-        max_weight_share: float = 1.0,
+        self, config: Config, database: Database, stop: asyncio.Event, embedder: Loading, max_weight_share: float = 1.0
     ) -> None:
         """`embedder` waits for the embedder; `max_weight_share`: see `auditors.streams.drift.DriftSettings`."""
         self._every_seconds = config.audits.coverage_every_hours * 3600.0
@@ -81,7 +76,7 @@ class CoveragePasses:
             await passes.forget(self._database, NAME)
             return
         await coverages.add(self._database, coverage)
-        await coverages.answer_request(self._database)
+        await passes.forget(self._database, coverages.REQUEST)
 
     async def _computed(self) -> Coverage:
         prompts, last = Prompts(self._max_weight_share), None
@@ -115,8 +110,8 @@ class CoveragePasses:
 
     async def _compared(self, prompts: Prompts, embedder: Embedder) -> Coverage:
         naming, vectors = await self._embedded(prompts.naming, embedder)
-        if len(naming) < len(prompts.naming):
-            prompts.excluded["no_embedding"] += len(prompts.naming) - len(naming)
+        if n_lost := len(prompts.naming) - len(naming):
+            prompts.excluded["no_embedding"] += n_lost
         if not naming:
             return _without_numbers(prompts, embedder.name, "no prompt that names an identity has an embedding")
         traffic = await in_thread(Traffic, naming, vectors)
@@ -127,9 +122,8 @@ class CoveragePasses:
         nonempty = [entry for entry in of_all if entry.chosen]
         of_suites = [await vectors_of(entry, embedder, self._data_dir, self._checkpoint) for entry in nonempty]
         threshold = await in_thread(calibrate, nonempty, of_suites)
-        compared = [
-            await in_thread(traffic.compared, entry, own) for entry, own in zip(nonempty, of_suites, strict=True)
-        ]
+        pairs = zip(nonempty, of_suites, strict=True)
+        compared = [await in_thread(traffic.compared, entry, own) for entry, own in pairs]
         findings = await in_thread(traffic.compare_with_suites, compared, threshold)
         ordinary = await self._embedded(prompts.ordinary, embedder)
         by_suite = {comparison.asked.suite: comparison for comparison in compared}
@@ -141,20 +135,11 @@ class CoveragePasses:
                 self._checkpoint()
                 estimates.append(await self._of_run(run, traffic, by_suite[run.suite], threshold))
         return Coverage(
+            **prompts.counts,
+            **findings._asdict(),
             at=time.time(),
-            since=prompts.since,
             embedder=embedder.name,
-            n_read=prompts.n_read,
-            excluded=dict(prompts.excluded),
-            n_cut=prompts.n_cut,
-            unmatched=findings.unmatched,
-            unmatched_distinct=findings.distinct,
             ordinary=await in_thread(_ordinary, *ordinary, of_suites, threshold),
-            threshold=msgspec.structs.replace(
-                threshold, unmatched_at_lower=findings.at_lower, unmatched_at_upper=findings.at_upper
-            ),
-            suites=findings.suites,
-            clusters=findings.clusters,
             reweighted=estimates,
             largest_key_share=traffic.largest_key_share,
         )
@@ -165,19 +150,29 @@ class CoveragePasses:
         return [prompts[place] for place in indices], vectors
 
     async def _of_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
+        questions, headline = compared.asked, SUITES[run.suite].headline
         try:
-            return await self._reweighted_run(run, traffic, compared, threshold)
+            if data_kind(run) != questions.data:
+                raise BenchmarkError(f"the run asked {data_kind(run)} data, and what is compared is {questions.data}")
+            whole = await stored_runs.find(self._database, run.id)
+            result = stored_runs.result_of(whole, "result")
+            plan = await in_thread(stored_runs.planned, whole, self._data_dir)
+            observations = await stored_runs.observations(self._database, whole, plan)
+            options = msgspec.convert(whole.options, RunOptions)
+            formed = await in_thread(cells, options, plan.suite, observations)
+            of_headline = [cell for cell in formed if cell.key == headline]
+            own = [estimate for estimate in result.estimates if key_of(estimate) == headline]
+            if not of_headline or not own:
+                raise BenchmarkError(f"the run has no {headline.metric}, the number that stands for {run.suite}")
+            return await in_thread(
+                reweighted, of_headline[0], plan.items, run.id, run.model, own[0], traffic, compared, threshold.value
+            )
         except (BenchmarkError, ConflictError) as exc:
-            headline = SUITES[run.suite].headline
             return Reweighted(
                 run=run.id,
                 suite=run.suite,
                 model=run.model,
-                metric=headline.metric,
-                axis=headline.axis,
-                group=headline.group,
-                reference=headline.reference,
-                subset=headline.subset,
+                **headline._asdict(),
                 suite_value=None,
                 value=None,
                 represents=0.0,
@@ -187,28 +182,6 @@ class CoveragePasses:
                 n_effective_clusters=0.0,
                 reason=f"not assessable: {exc}",
             )
-
-    async def _reweighted_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
-        questions = compared.asked
-        if data_kind(run) != questions.data:
-            raise BenchmarkError(f"the run asked {data_kind(run)} data, and what is compared is {questions.data}")
-        whole = await stored_runs.find(self._database, run.id)
-        result = stored_runs.result_of(whole, "result")
-        plan = await in_thread(stored_runs.planned, whole, self._data_dir)
-        observations = await stored_runs.observations(self._database, whole, plan)
-        options = msgspec.convert(whole.options, RunOptions)
-        headline = plan.suite.headline
-        formed = [cell for cell in await in_thread(cells, options, plan.suite, observations) if cell.key == headline]
-        own = [estimate for estimate in result.estimates if _key(estimate) == headline]
-        if not formed or not own:
-            raise BenchmarkError(f"the run has no {headline.metric}, the number that stands for {run.suite}")
-        return await in_thread(
-            reweighted, formed[0], plan.items, run.id, run.model, own[0], traffic, compared, threshold.value
-        )
-
-
-def _key(estimate: Estimate) -> CellKey:
-    return CellKey(estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset)
 
 
 def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[Vectors], threshold: Threshold) -> Share:
@@ -222,12 +195,9 @@ def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[V
 def _without_numbers(prompts: Prompts, embedder: str | None, reason: str, share: Share | None = None) -> Coverage:
     none = _no_share(reason)
     return Coverage(
+        **prompts.counts,
         at=time.time(),
-        since=prompts.since,
         embedder=embedder,
-        n_read=prompts.n_read,
-        excluded=dict(prompts.excluded),
-        n_cut=prompts.n_cut,
         unmatched=share or none,
         unmatched_distinct=share or none,
         ordinary=none,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from auditors.metrics.weighting import bounded_weight
 from auditors.probes import last_user
@@ -39,6 +40,11 @@ class Prompts:
     @property
     def is_full(self) -> bool:
         return len(self.naming) >= MOST or self.n_read >= MOST_READ
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Fields of `Coverage` about what was read."""
+        return {"since": self.since, "n_read": self.n_read, "excluded": dict(self.excluded), "n_cut": self.n_cut}
 
     def read(self, entries: Sequence[Asked]) -> None:
         """Takes what it can use, until it is full. Takes processor time: for a thread."""

@@ -58,12 +58,9 @@ def questions_of(suite: Suite, data_dir: Path | None, checkpoint: Callable[[], N
         ranked.setdefault(item.cluster, []).append((hashlib.sha256(item.item_id.encode()).digest(), item))
     form = {line for line, n in lines.items() if n > max(1.0, COMMON_SHARE * n_items)}
     chosen: dict[str, Question] = {}
-    placed = [
-        (place, rank, item)
-        for members in ranked.values()
-        for place, (rank, item) in enumerate(sorted(members, key=lambda entry: entry[0]))
-    ]
-    for item in (item for _, _, item in sorted(placed, key=_place)):
+    in_order = [sorted(members, key=lambda entry: entry[0]) for members in ranked.values()]
+    placed = [(place, rank, item) for members in in_order for place, (rank, item) in enumerate(members)]
+    for _, _, item in sorted(placed, key=lambda entry: entry[:2]):
         checkpoint()
         text = shortened(_without(_read_question(item), form))
         if text:
@@ -88,10 +85,6 @@ def _dataset(suite: Suite, data_dir: Path | None) -> Dataset:
             if "embedded" not in suite.n_items:
                 raise
     return suite.load("embedded", data_dir)
-
-
-def _place(entry: tuple[int, bytes, Item]) -> tuple[int, bytes]:
-    return entry[:2]
 
 
 def _read_question(item: Item) -> str:

@@ -14,10 +14,8 @@ from auditors.types import Estimate
 from benchmarks.suites.common.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, SAME_VALUE, Cell
 from benchmarks.suites.protocol import Item
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Reweighted
-from gateway.features.coverage.resemblance import nearest
+from gateway.features.coverage.resemblance import Floats, nearest
 from gateway.features.coverage.traffic import FEWEST_UNITS, Compared, Traffic, effective
-
-Floats = NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 4_000_000
 
@@ -61,11 +59,7 @@ def reweighted(
             run=run,
             suite=compared.asked.suite,
             model=model,
-            metric=cell.metric,
-            axis=cell.axis,
-            group=cell.group,
-            reference=cell.reference,
-            subset=cell.subset,
+            **cell.key._asdict(),
             suite_value=own.value,
             suite_lower=own.lower,
             suite_upper=own.upper,
@@ -98,9 +92,8 @@ def reweighted(
     if np.isnan(value):
         return result(None, None, cell.undefined)
     levels = [np.unique(factor[rows], return_inverse=True)[1] for factor in cell.factors.values()]
-    drawn = np.asarray(
-        cell.statistic(_resampled(by_unit, shares, sizes, sums, levels, np.random.default_rng([seed, *run.encode()])))
-    )
+    rng = np.random.default_rng([seed, *run.encode()])
+    drawn = np.asarray(cell.statistic(_resampled(by_unit, shares, sizes, sums, levels, rng)))
     defined = drawn[~np.isnan(drawn)]
     if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(drawn):
         reason = f"not assessable: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples"

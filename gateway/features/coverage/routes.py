@@ -15,7 +15,7 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.errors import NotFoundError
 from gateway.features.coverage import store
-from gateway.features.coverage.figures import Coverage, Share, SuiteCoverage, TrafficCluster
+from gateway.features.coverage.figures import Coverage, Share, TrafficCluster
 
 TAB = "/console/coverage"
 MOST_SUITES = 3
@@ -87,12 +87,13 @@ async def _next_at(database: Store, latest: Coverage | None, config: Settings) -
 
 def _page_data(coverage: Coverage) -> dict[str, Any]:
     weighted = sorted(coverage.reweighted, key=lambda row: (row.value is None, row.suite, row.model))
+    suites = sorted(coverage.suites, key=lambda row: (-(row.resembling.value or 0.0), row.suite))
     return {
         "found": coverage,
         "clusters": [
             (cluster, _asking(cluster), _plot(cluster.unmatched), _address(cluster)) for cluster in coverage.clusters
         ],
-        "suites": [(suite, _plot(suite.resembling)) for suite in sorted(coverage.suites, key=_most_first)],
+        "suites": [(suite, _plot(suite.resembling)) for suite in suites],
         "reweighted": weighted,
         "excluded": sorted(coverage.excluded.items(), key=lambda entry: -entry[1]),
     }
@@ -109,7 +110,3 @@ def _asking(cluster: TrafficCluster) -> list[tuple[str, float]]:
 
 def _address(cluster: TrafficCluster) -> str:
     return f"/console/exchanges?{urlencode({'exchange_id': cluster.examples}, doseq=True)}"
-
-
-def _most_first(coverage: SuiteCoverage) -> tuple[float, str]:
-    return -(coverage.resembling.value or 0.0), coverage.suite

@@ -19,7 +19,7 @@ MOST_KEPT = 400
 RETRY_SECONDS = 600.0
 """After which a computation is begun again that came to no number, or that another auditor began and did not finish."""
 NO_EXCHANGES = "no stored exchange has its text: nothing was sampled yet, or store.keep_text is false"
-_REQUEST = "coverage request"
+REQUEST = "coverage request"
 
 
 class Asked(NamedTuple):
@@ -51,18 +51,13 @@ async def newest(database: Database) -> Coverage | None:
 async def request(database: Database) -> float:
     """Ask the auditors for a computation, whatever the schedule says, and return the Unix seconds of now."""
     now = time.time()
-    await passes.take(database, _REQUEST, 0.0, now)
+    await passes.take(database, REQUEST, 0.0, now)
     return now
-
-
-async def answer_request(database: Database) -> None:
-    """Delete the request for a computation, where there is one."""
-    await passes.forget(database, _REQUEST)
 
 
 async def next_at(database: Database, newest: Coverage | None, every_seconds: float) -> float | None:
     """Return when the next computation is due, by request, schedule or first exchanges (Unix seconds); None: never."""
-    requested = await passes.begun_at(database, _REQUEST)
+    requested = await passes.begun_at(database, REQUEST)
     if requested is not None or not every_seconds:
         return requested
     if newest is None:

@@ -7,9 +7,7 @@ from numpy.typing import NDArray
 
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Threshold
 from gateway.features.coverage.questions import Questions
-from gateway.features.coverage.resemblance import nearest_outside, weighted_quantile
-
-Vectors = NDArray[np.float32]
+from gateway.features.coverage.resemblance import Vectors, nearest_outside, weighted_quantile
 
 RECOGNISED = 0.95
 """Share of the suites' own questions, each held out with its cluster, that the threshold recognises."""
@@ -26,8 +24,7 @@ def calibrate(questions: Sequence[Questions], vectors: Sequence[Vectors], *, see
     everything = np.concatenate(vectors)
     labels, firsts = _clusters(questions)
     similarities = [nearest_outside(everything[own], labels[own], everything, labels) for own in firsts if len(own)]
-    similarities = [cosines[cosines > -1.0] for cosines in similarities]
-    similarities = [cosines for cosines in similarities if len(cosines)]
+    similarities = [above for cosines in similarities if len(above := cosines[cosines > -1.0])]
     if not similarities:
         raise ValueError("there are no two clusters of questions to compare")
     rng = np.random.default_rng(seed)

@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 from auditors.metrics.clustered import clustered_share
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Share, SuiteCoverage, Threshold, TrafficCluster
 from gateway.features.coverage.questions import Questions
-from gateway.features.coverage.resemblance import nearest, spherical_k_means, units
-
-Vectors = NDArray[np.float32]
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from gateway.features.coverage.resemblance import Floats, Indices, Vectors, nearest, spherical_k_means, units
 
 NEAR_DUPLICATE = 0.95
 """Cosine from which two prompts are one: what a template fills in, or a client that repeats itself."""
@@ -52,10 +48,8 @@ class Found(NamedTuple):
     """The figures of `Coverage` about the traffic."""
 
     unmatched: Share
-    distinct: Share
-    at_lower: float | None
-    """The same share if the threshold were at the lower end of its interval."""
-    at_upper: float | None
+    unmatched_distinct: Share
+    threshold: Threshold
     suites: list[SuiteCoverage]
     clusters: list[TrafficCluster]
 
@@ -99,12 +93,12 @@ class Traffic:
         best = np.max([comparison.cosines for comparison in compared], axis=0)
         unmatched = best < threshold.value
         clusters = [self._cluster(label, unmatched, resembling) for label in range(len(self.centres))]
+        at_lower, at_upper = (self.share(best < end).value for end in (threshold.lower, threshold.upper))
         lost = np.bincount(self.clusters, weights=self.weights * unmatched, minlength=len(clusters))
         return Found(
             unmatched=self.share(unmatched),
-            distinct=self.distinct_share(unmatched),
-            at_lower=self.share(best < threshold.lower).value,
-            at_upper=self.share(best < threshold.upper).value,
+            unmatched_distinct=self.distinct_share(unmatched),
+            threshold=msgspec.structs.replace(threshold, unmatched_at_lower=at_lower, unmatched_at_upper=at_upper),
             suites=[self._suite(comparison, resembling[comparison.asked.suite]) for comparison in compared],
             clusters=[clusters[label] for label in np.argsort(-lost, kind="stable")],
         )
@@ -126,12 +120,12 @@ class Traffic:
         inside = self.clusters == label
         whole = float(self.weights[inside].sum())
         of_suites = {suite: float(self.weights[inside & mask].sum()) / whole for suite, mask in resembling.items()}
-        axes: dict[str, float] = {}
-        for prompt, is_inside in zip(self.prompts, inside, strict=True):
-            for axis in prompt.axes if is_inside else ():
-                axes[axis] = axes.get(axis, 0.0) + prompt.weight
         nearness = self.vectors @ self.centres[label]
         places = [int(index) for index in np.flatnonzero(inside)]
+        axes: dict[str, float] = {}
+        for prompt in (self.prompts[place] for place in places):
+            for axis in prompt.axes:
+                axes[axis] = axes.get(axis, 0.0) + prompt.weight
         ordered = sorted(places, key=lambda index: (not unmatched[index], -float(nearness[index])))
         by_unit: dict[int, str] = {}
         for index in ordered:

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditors.types import Embedder
 from benchmarks.datasets import published
 from benchmarks.run.stopping import in_thread
 from gateway.features.coverage.questions import Questions
+from gateway.features.coverage.resemblance import Vectors
 
 logger = logging.getLogger(__name__)
-
-Vectors = NDArray[np.float32]
 
 AT_ONCE = 16
 """Texts put to the embedder at a time: live auditors that use it come in between."""

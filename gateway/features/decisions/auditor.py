@@ -24,16 +24,7 @@ from auditors.metrics.answers import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import json_object, read_conversation
-from auditors.text.swaps.leaves import (
-    MOST_TEXTS,
-    NAMED_IN_MEMBERS,
-    bare,
-    framed,
-    leaves,
-    member_names,
-    names_a_group,
-    with_leaves,
-)
+from auditors.text.swaps import leaves
 from auditors.text.swaps.lexicon import SLOTS, axis_order, plainest
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.swap import LONGEST_CHARS, swap
@@ -50,19 +41,9 @@ from auditors.types import (
     Servers,
     Status,
 )
+from gateway.features.decisions import questions
 from gateway.features.decisions.chat import ChatDecision
-from gateway.features.decisions.questions import (
-    LEAST_LABEL_MASS,
-    LOW_MASS,
-    Answered,
-    Decision,
-    Question,
-    Reading,
-    Unread,
-    decision_of,
-    is_selected,
-    outcome,
-)
+from gateway.features.decisions.questions import Answered, Decision, Question, Reading, Unread, decision_of, outcome
 from gateway.features.decisions.typed import typed_decision
 
 EXCESS = "decision_probability_excess"
@@ -198,38 +179,25 @@ class DecisionAuditor(MeasuringAuditor):
         return measurements
 
     def _of_cases(self, about: Swapped, cases: Sequence[_Case], threshold: float | None) -> list[Measurement]:
-        masses = [
-            answered.label_mass
-            for case in cases
-            for answered in (*case.asked, *case.swapped)
-            if answered.label_mass is not None
-        ]
-        detail = {"questions": len(cases), "words_swapped": about.n_words} | (
-            {"label_mass": min(masses)} if masses else {}
-        )
-        flips = [
-            flip_excess(
-                _decisions(case.question, case.asked, threshold), _decisions(case.question, case.swapped, threshold)
-            )
-            for case in cases
-        ]
+        answers = [answered for case in cases for answered in (*case.asked, *case.swapped)]
+        masses = [answered.label_mass for answered in answers if answered.label_mass is not None]
+        detail: dict[str, Any] = {"questions": len(cases), "words_swapped": about.n_words}
+        if masses:
+            detail["label_mass"] = min(masses)
+        sides = [[_decisions(case.question, side, threshold) for side in (case.asked, case.swapped)] for case in cases]
+        flips = [flip_excess(asked, swapped) for asked, swapped in sides]
         cases_with_outcome = [case for case in cases if outcome(case.question, case.asked[0]) is not None]
         measurements = [self._value(FLIPS, about, sum(flips) / len(flips), detail | {"threshold": threshold})]
         if not cases_with_outcome:
-            return [self._value(EXCESS, about, None, detail, "no option is known to be favourable"), *measurements]
-        asked_outcomes = [_outcomes(case.question, case.asked) for case in cases_with_outcome]
+            reason = "no option is known to be favourable"
+            return [self._value(EXCESS, about, None, detail, reason=reason), *measurements]
+        asked = [_outcomes(case.question, case.asked) for case in cases_with_outcome]
         swapped = [_outcomes(case.question, case.swapped) for case in cases_with_outcome]
-        differences = [mean_difference(mine, theirs) for mine, theirs in zip(asked_outcomes, swapped, strict=True)]
-        within = [
-            (abs(mine[0] - mine[1]) + abs(theirs[0] - theirs[1])) / 2
-            for mine, theirs in zip(asked_outcomes, swapped, strict=True)
-        ]
-        excess_detail = detail | {
-            "asked": _mean(asked_outcomes),
-            "swapped": _mean(swapped),
-            "within": sum(within) / len(within),
-        }
-        measurements.insert(0, self._value(EXCESS, about, sum(differences) / len(differences), excess_detail))
+        pairs = list(zip(asked, swapped, strict=True))
+        differences = [mean_difference(mine, theirs) for mine, theirs in pairs]
+        within = [(abs(mine[0] - mine[1]) + abs(theirs[0] - theirs[1])) / 2 for mine, theirs in pairs]
+        further = {"asked": _mean(asked), "swapped": _mean(swapped), "within": sum(within) / len(within)}
+        measurements.insert(0, self._value(EXCESS, about, sum(differences) / len(differences), detail | further))
         share = impact(
             [chosen for case in cases_with_outcome for chosen in _selections(case.question, case.asked, threshold)],
             [chosen for case in cases_with_outcome for chosen in _selections(case.question, case.swapped, threshold)],
@@ -239,25 +207,16 @@ class DecisionAuditor(MeasuringAuditor):
             measurements.append(ratio)
         return measurements
 
-    def _value(
-        self,
-        metric: str,
-        about: Swapped,
-        value: float | None,
-        detail: dict[str, Any],
-        reason: str | None = None,
-        *,
-        status: Status = "unrelated",
-        weight: float = 1.0,
-    ) -> Measurement:
-        """A measurement; `status` is its status where it has no value."""
-        status = "ok" if value is not None else status
-        further = {"reference": about.target, "detail": detail, "weight": weight}
-        return self._measurement(metric, about.axis, about.group, value, status, reason, **further)
+    def _value(self, metric: str, about: Swapped, value: float | None, detail: Any, **further: Any) -> Measurement:
+        """Return a measurement of the swap; without a value, its status is `unrelated` if `further` names none."""
+        fields: dict[str, Any] = {"reference": about.target, "detail": detail}
+        fields["status"] = "unrelated" if value is None else "ok"
+        return self._measurement(metric, about.axis, about.group, value, **(fields | further))
 
     def _without_value(self, about: Swapped, status: Status, reason: str) -> list[Measurement]:
         detail = {"words_swapped": about.n_words}
-        return [self._value(metric, about, None, detail, reason, status=status) for metric in (EXCESS, FLIPS, IMPACT)]
+        why = {"status": status, "reason": reason}
+        return [self._value(metric, about, None, detail, **why) for metric in (EXCESS, FLIPS, IMPACT)]
 
 
 _WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
@@ -270,10 +229,8 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
         decision = typed_decision(exchange.endpoint, json_object(exchange.request_body, "request"), favourable)
         if not exchange.response_body:
             raise NotAuditableError("no_text", "the response was dropped, or was not JSON")
-        if all(
-            isinstance(reading, Unread) and reading.status != "refusal"
-            for reading in decision.read(exchange.response_body)
-        ):
+        readings = decision.read(exchange.response_body)
+        if all(isinstance(reading, Unread) and reading.status != "refusal" for reading in readings):
             raise NotAuditableError("unexpected_shape", f"{exchange.endpoint}: the answer has no probabilities")
         return decision
     if exchange.endpoint != ChatDecision.path:
@@ -299,8 +256,8 @@ def _case(question: Question, draws: Sequence[Reading]) -> _Case | Unread:
 
 
 def _with_mass_enough(read: Reading) -> Reading:
-    if isinstance(read, Answered) and read.label_mass is not None and read.label_mass < LEAST_LABEL_MASS:
-        return Unread("unrelated", LOW_MASS)
+    if isinstance(read, Answered) and read.label_mass is not None and read.label_mass < questions.LEAST_LABEL_MASS:
+        return Unread("unrelated", questions.LOW_MASS)
     return read
 
 
@@ -315,7 +272,7 @@ def _outcomes(question: Question, draws: Sequence[Answered]) -> list[float]:
 
 
 def _selections(question: Question, draws: Sequence[Answered], threshold: float | None) -> list[bool]:
-    return [bool(is_selected(question, draw, threshold)) for draw in draws]
+    return [bool(questions.is_selected(question, draw, threshold)) for draw in draws]
 
 
 def _mean(values: Sequence[Sequence[float]]) -> float:
@@ -329,24 +286,24 @@ def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any
     NotAuditableError when a part of the request was not kept.
     """
     content = decision.content
-    content_leaves = list(leaves(content))
+    content_leaves = list(leaves.leaves(content))
     if any(leaf.text == MEDIA for leaf in content_leaves):
         raise NotAuditableError("media", "a part of the request was not kept")
     first_axis = next(iter(SLOTS))
-    if len(content_leaves) > MOST_TEXTS or sum(len(leaf.text) for leaf in content_leaves) > LONGEST_CHARS:
+    if len(content_leaves) > leaves.MOST_TEXTS or sum(len(leaf.text) for leaf in content_leaves) > LONGEST_CHARS:
         return Abstained(axis=first_axis, reason="too long")
     order = axis_order(exchange_id)
     reasons: list[NotSwapped] = []
-    members = list(member_names(content))
+    members = list(leaves.member_names(content))
     for axis in order.axes:
-        swapped = swap([framed(leaf, axis) for leaf in content_leaves], axis, choice=order.choice)
+        swapped = swap([leaves.framed(leaf, axis) for leaf in content_leaves], axis, choice=order.choice)
         if isinstance(swapped, Abstained):
             reasons.append(swapped)
-        elif names_a_group(decision.names, axis):
+        elif leaves.names_a_group(decision.names, axis):
             reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_LABELS, group=swapped.group))
-        elif names_a_group(members, axis):
-            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=swapped.group))
+        elif leaves.names_a_group(members, axis):
+            reasons.append(NotSwapped(axis=axis, reason=leaves.NAMED_IN_MEMBERS, group=swapped.group))
         else:
-            texts = (bare(text, leaf, axis) for text, leaf in zip(swapped.texts, content_leaves, strict=True))
-            return swapped, with_leaves(content, texts)
+            texts = (leaves.bare(text, leaf, axis) for text, leaf in zip(swapped.texts, content_leaves, strict=True))
+            return swapped, leaves.with_leaves(content, texts)
     return plainest(reasons)

@@ -10,15 +10,8 @@ from typing import Any, NamedTuple
 
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.lenient_json import read_json
-from gateway.features.decisions.questions import (
-    MOST_LABELS,
-    Answered,
-    Decision,
-    Question,
-    Reading,
-    Unread,
-    favourable_of,
-)
+from gateway.features.decisions import questions
+from gateway.features.decisions.questions import Answered, Decision, Question, Reading, Unread
 from gateway.features.decisions.typed import NOT_REPEATED, OWN
 
 TOP_LOGPROBS = 20
@@ -32,7 +25,8 @@ LARGEST_UNSEEN = 0.01
 LONGEST_INSTRUCTION = 20_000
 """Labels are searched in this many last characters of a message."""
 
-_NOT_ASKED_AGAIN = frozenset({"n", "seed", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens"})
+_NOT_ASKED_AGAIN = NOT_REPEATED | OWN
+_NOT_ASKED_AGAIN |= {"n", "seed", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens"}
 _YES_OR_NO = re.compile(r"\byes\s{0,3}(?:/|\||or)\s{0,3}no\b|\bno\s{0,3}(?:/|\||or)\s{0,3}yes\b", re.IGNORECASE)
 _OPTION = re.compile(r"^[ \t]{0,4}\(?([A-Z])[).:][ \t]{1,4}(\S[^\n]{0,200})", re.MULTILINE)
 _AROUND = " \t\r\n\u2581\u0120\"'`*([{.,:;)]}"
@@ -62,9 +56,7 @@ class ChatDecision(Decision):
         favourable: Sequence[str],
         instruction: str | None = None,
     ) -> None:
-        """`instruction`: see `auditors.types.Exchange`. Raises NotAuditableError without log-probabilities, labels."""
-        if not request.get("logprobs"):
-            raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
+        """`instruction`: see `auditors.types.Exchange`. Raises NotAuditableError for tools, and without labels."""
         if request.get("tools") and request.get("tool_choice") != "none":
             raise NotAuditableError("tool_calls", "the request has tools")
         if any(message.get("tool_calls") or message.get("function_call") for message in request["messages"]):
@@ -75,7 +67,7 @@ class ChatDecision(Decision):
         self._request = request
         self._found = labels
         self._instruction = instruction
-        self.questions = [Question("choice", labels.labels, favourable_of(labels.names, favourable))]
+        self.questions = [Question("choice", labels.labels, questions.favourable_of(labels.names, favourable))]
 
     @property
     def content(self) -> Any:
@@ -87,15 +79,11 @@ class ChatDecision(Decision):
 
     def body(self, content: Any, model: str) -> dict[str, Any]:
         is_inside = self._found.kind in ("enum", "member")
-        messages = [
-            message | {"content": new_content}
-            for message, new_content in zip(self._request["messages"], content, strict=True)
-        ]
+        pairs = zip(self._request["messages"], content, strict=True)
+        messages = [message | {"content": new_content} for message, new_content in pairs]
         if self._instruction is not None:
             messages = _add_instruction(messages, self._instruction)
-        fields = {
-            name: value for name, value in self._request.items() if name not in NOT_REPEATED | OWN | _NOT_ASKED_AGAIN
-        }
+        fields = {name: value for name, value in self._request.items() if name not in _NOT_ASKED_AGAIN}
         limit = "max_completion_tokens" if "max_completion_tokens" in self._request else "max_tokens"
         return fields | {
             "model": model,
@@ -123,9 +111,8 @@ class ChatDecision(Decision):
         alternatives = _alternatives(tokens[number])
         masses, shared = [0.0] * len(self._found.labels), 0.0
         for token, probability in alternatives.items():
-            places = (
-                _matching_labels(token.removeprefix(prefix), self._found.labels) if token.startswith(prefix) else []
-            )
+            rest = token.removeprefix(prefix) if token.startswith(prefix) else ""
+            places = _matching_labels(rest, self._found.labels)
             if len(places) == 1:
                 masses[places[0]] += probability
             elif places:
@@ -169,11 +156,8 @@ def _add_instruction(messages: list[dict[str, Any]], instruction: str) -> list[d
         if messages[place].get("role") != "user" or not content:
             continue
         if isinstance(content, str):
-            return [
-                *messages[:place],
-                messages[place] | {"content": f"{instruction}\n{content}"},
-                *messages[place + 1 :],
-            ]
+            changed = messages[place] | {"content": f"{instruction}\n{content}"}
+            return [*messages[:place], changed, *messages[place + 1 :]]
         for at, part in enumerate(content):
             if isinstance(part, dict) and isinstance(part.get("text"), str):
                 parts = [*content[:at], part | {"text": f"{instruction}\n{part['text']}"}, *content[at + 1 :]]
@@ -187,20 +171,13 @@ def _structured(request: Mapping[str, Any]) -> _Labels | None:
     choice = outputs.get("choice") if isinstance(outputs, dict) else request.get("guided_choice")
     if labels := _distinct_labels(choice):
         return _Labels(labels, labels, "choice")
-    form = request.get("response_format")
-    if not isinstance(form, dict) or form.get("type") != "json_schema":
-        return None
-    described = form.get("json_schema")
-    schema = described.get("schema") if isinstance(described, dict) else None
-    if not isinstance(schema, dict):
-        return None
-    if labels := _distinct_labels(schema.get("enum")):
-        return _Labels(labels, labels, "enum")
-    members = schema.get("properties")
-    if isinstance(members, dict) and len(members) == 1:
-        [(member, member_schema)] = members.items()
-        if isinstance(member_schema, dict) and (labels := _distinct_labels(member_schema.get("enum"))):
-            return _Labels(labels, labels, "member", member)
+    match request.get("response_format"):
+        case {"type": "json_schema", "json_schema": {"schema": {"enum": enum}}} if labels := _distinct_labels(enum):
+            return _Labels(labels, labels, "enum")
+        case {"type": "json_schema", "json_schema": {"schema": {"properties": dict(members)}}} if len(members) == 1:
+            [(member, schema)] = members.items()
+            if isinstance(schema, dict) and (labels := _distinct_labels(schema.get("enum"))):
+                return _Labels(labels, labels, "member", member)
     return None
 
 
@@ -224,7 +201,7 @@ def _in_words(conversation: Conversation, request: Mapping[str, Any]) -> _Labels
 
 def _distinct_labels(value: Any) -> tuple[str, ...]:
     """Return 2 to MOST_LABELS labels that differ without case and surrounding blanks; otherwise an empty tuple."""
-    if not isinstance(value, list) or not 2 <= len(value) <= MOST_LABELS:
+    if not isinstance(value, list) or not 2 <= len(value) <= questions.MOST_LABELS:
         return ()
     if not all(isinstance(label, str) and label.strip() for label in value):
         return ()
@@ -235,10 +212,7 @@ def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
     """Each alternative's probability; minus infinity and None are 0. Raises TypeError or ValueError for no number."""
     probabilities: dict[str, float] = {}
     for alternative in (*token["top_logprobs"], token):
-        logprob = alternative["logprob"]
-        if logprob is None or logprob == -math.inf:
-            probabilities[alternative["token"]] = 0.0
-            continue
+        logprob = -math.inf if alternative["logprob"] is None else alternative["logprob"]
         if isinstance(logprob, bool) or math.isnan(logprob) or logprob > 0.01:
             raise ValueError(f"{logprob} is not a log-probability")
         probabilities[alternative["token"]] = min(1.0, math.exp(logprob))

@@ -128,9 +128,8 @@ def favourable_of(labels: Sequence[str], favourable: Sequence[str]) -> int | Non
 
 def probabilities_of(values: Sequence[Any]) -> tuple[float, ...] | Unread:
     """Return the numbers of a server as probabilities that sum to 1, or the reason why they are not probabilities."""
-    if not all(
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
-    ):
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(values) or not all(map(math.isfinite, numbers)):
         return Unread("malformed", "a probability is not a number")
     if any(value < 0.0 or value > 1.0 + SUM_TOLERANCE for value in values):
         return Unread("malformed", "a probability is outside 0..1")

@@ -62,22 +62,18 @@ class SystemOne(Decision):
         questions = {}
         for name, question, instruction, meant in zip(self._ids, self._asked, of_questions, criteria, strict=True):
             changed = {"instructions": instruction} if "instructions" in question else {}
-            questions[name] = (
-                question | changed | ({"criteria": meant} if question.get("type") != "score" and meant else {})
-            )
+            changed |= {"criteria": meant} if question.get("type") != "score" and meant else {}
+            questions[name] = question | changed
         changed = {"instructions": instructions} if instructions is not None else {}
         return _repeated_fields(self._request) | {"model": model, "state": state, "questions": questions} | changed
 
     def read(self, reply: bytes) -> list[Reading]:
         answer = _reply(reply)
-        answers = answer.get("answers") if answer else None
+        answers = answer.get("answers")
         if not isinstance(answers, dict):
             return [_NO_ANSWER] * len(self.questions)
-        diagnostics = answer.get("diagnostics") if answer else None
-        return [
-            _with_mass(_of_system_one(question, answers.get(name)), diagnostics, name)
-            for name, question in zip(self._ids, self.questions, strict=True)
-        ]
+        diagnostics, pairs = answer.get("diagnostics"), zip(self._ids, self.questions, strict=True)
+        return [_with_mass(_of_system_one(question, answers.get(name)), diagnostics, name) for name, question in pairs]
 
 
 class OpenAIDecisions(Decision):
@@ -96,10 +92,8 @@ class OpenAIDecisions(Decision):
     @property
     def content(self) -> Any:
         """Input, instructions and what the options of a choice mean."""
-        meant = [
-            [option.get("description") for option in question.get(_options_of(question), ())]
-            for question in self._asked
-        ]
+        options = [question.get(_options_of(question), ()) for question in self._asked]
+        meant = [[option.get("description") for option in own] for own in options]
         return [self._input, [question.get("instructions") for question in self._asked], meant]
 
     @property
@@ -117,21 +111,14 @@ class OpenAIDecisions(Decision):
                 pairs = zip(question[member], descriptions, strict=True)
                 changed[member] = [o | ({} if text is None else {"description": text}) for o, text in pairs]
             questions.append(question | changed)
-        return _repeated_fields(self._request) | {
-            "model": model,
-            "input": _with_texts(self._request.get("input"), input_texts),
-            "questions": questions,
-        }
+        texts = _with_texts(self._request.get("input"), input_texts)
+        return _repeated_fields(self._request) | {"model": model, "input": texts, "questions": questions}
 
     def read(self, reply: bytes) -> list[Reading]:
-        answer = _reply(reply)
-        answers = answer.get("answers") if answer else None
+        answers = _reply(reply).get("answers")
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             return [_NO_ANSWER] * len(self.questions)
-        return [
-            _of_open_ai(question, definition, answer)
-            for question, definition, answer in zip(self.questions, self._asked, answers, strict=True)
-        ]
+        return list(map(_of_open_ai, self.questions, self._asked, answers))
 
 
 def typed_decision(path: str, request: Mapping[str, Any], favourable: Sequence[str]) -> Decision:
@@ -268,9 +255,8 @@ def _check_number(questions: Any) -> None:
     if not questions:
         raise NotAuditableError("unexpected_shape", "the request asks no question")
     if len(questions) > MOST_QUESTIONS:
-        raise NotAuditableError(
-            "too_long", f"{len(questions)} questions, and more than {MOST_QUESTIONS} are not asked again"
-        )
+        reason = f"{len(questions)} questions, and more than {MOST_QUESTIONS} are not asked again"
+        raise NotAuditableError("too_long", reason)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -289,9 +275,9 @@ def _label(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _reply(body: bytes) -> dict[str, Any] | None:
+def _reply(body: bytes) -> dict[str, Any]:
     try:
         answer = read_json(body)
     except ValueError:
-        return None
-    return answer if isinstance(answer, dict) else None
+        return {}
+    return answer if isinstance(answer, dict) else {}

@@ -18,12 +18,8 @@ Example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="write")
-    to_write = actions.add_parser(
-        "write",
-        help="write the deployment files into a directory",
-        description=_WRITE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    words, form = "write the deployment files into a directory", argparse.RawDescriptionHelpFormatter
+    to_write = actions.add_parser("write", help=words, description=_WRITE_HELP, formatter_class=form)
     to_write.add_argument("directory", type=Path, metavar="DIR", help="created if it does not exist")
     to_write.add_argument("--force", action="store_true", help=f"overwrite existing files, except {ENVIRONMENT}")
 
@@ -40,18 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
         lines += [f"{env} was there and is as it was."]
     if written.lacking:
         lines += [f"It lacks {', '.join(written.lacking)}: add them (`biasgate deploy write` elsewhere shows how)."]
-    format_written = "\n".join(
-        [
-            *lines,
-            "",
-            "Next, one of these:",
-            f"  Compose     set MODEL in {env}, then",
-            f"              docker compose -f {directory / 'deploy/docker-compose.yml'} up --build",
-            f"  Kubernetes  helm install biasgate {directory / 'deploy/helm/biasgate'} -f values.yaml",
-            f"  systemd     {directory / 'deploy/systemd'}: each unit says at its head how it is installed",
-            f"  Grafana     import {directory / 'grafana'}/*.json",
-            "docs/install.md of the repository says more.",
-        ]
-    )
-    print(format_written)
+    lines += [
+        "",
+        "Next, one of these:",
+        f"  Compose     set MODEL in {env}, then",
+        f"              docker compose -f {directory / 'deploy/docker-compose.yml'} up --build",
+        f"  Kubernetes  helm install biasgate {directory / 'deploy/helm/biasgate'} -f values.yaml",
+        f"  systemd     {directory / 'deploy/systemd'}: each unit says at its head how it is installed",
+        f"  Grafana     import {directory / 'grafana'}/*.json",
+        "docs/install.md of the repository says more.",
+    ]
+    print("\n".join(lines))
     return 0

@@ -63,8 +63,8 @@ def write(directory: Path, *, force: bool = False) -> Written:
                 f"(it leaves {ENVIRONMENT} alone)"
             )
         for name, source in files.items():
-            folders = [directory.joinpath(*Path(name).parts[:n]) for n in range(len(Path(name).parts))]
-            for folder in folders:
+            for n in range(len(Path(name).parts)):
+                folder = directory.joinpath(*Path(name).parts[:n])
                 if not folder.is_dir():
                     folder.mkdir(parents=True)
                     folder.chmod(_PUBLIC_FOLDER)

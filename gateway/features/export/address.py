@@ -105,24 +105,18 @@ class Address:
                 there = []
         if left := sorted(set(there) - {UNFINISHED, ""}):
             raise ExportError(f'{self._shown} has "{left[0]}", which no export of this store wrote: name an empty one')
-        with self.open_for_writing(MARKER) as file:
-            file.write(msgspec.json.encode(_Marker(export_id, VERSION)))
+        begun = self.create_file(MARKER)
+        try:
+            begun.file.write(msgspec.json.encode(_Marker(export_id, VERSION)))
+            begun.finish()
+        except BaseException:
+            begun.abandon()
+            raise
 
     def forget_unfinished(self) -> None:
         """Removes what a writer that died had begun. One that lives on fails, and its files do not appear."""
         with self.wrap_errors(), suppress(FileNotFoundError):
             self._files.rm(self._path(UNFINISHED), recursive=True)
-
-    @contextmanager
-    def open_for_writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Yields a file that takes the place of the file of this name once the block has ended without an error."""
-        begun = self.create_file(name)
-        try:
-            yield begun.file
-            begun.finish()
-        except BaseException:
-            begun.abandon()
-            raise
 
     def create_file(self, name: str) -> "UnfinishedFile":
         """Create a hidden file that takes `name` at `finish`; the caller calls `finish` or `abandon`."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from prometheus_client.core import Metric
 
@@ -14,7 +14,6 @@ from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter,
 from gateway.config.schema import Config
 from gateway.errors import BusyError, StoreError
 from gateway.features.export import store
-from gateway.features.export import store as exports
 from gateway.features.export.address import require_installed
 from gateway.features.export.config import EXPORT, ExportConfig
 from gateway.features.export.passes import Brought, StoppedError, bring
@@ -48,7 +47,7 @@ class Exports:
         """One pass, if it is due. Raises StoreError."""
         if self._url is None:
             return
-        progress = await exports.progress(self._database, self._url)
+        progress = await store.progress(self._database, self._url)
         if not self._is_due(progress):
             return
         passing = asyncio.create_task(in_thread(self._pass, self._url))
@@ -65,17 +64,14 @@ class Exports:
             passing.cancel()
 
     def _is_due(self, progress: Progress) -> bool:
-        return time.time() >= self._due_at(progress)
-
-    def _due_at(self, progress: Progress) -> float:
         now = time.time()
-        if progress.owner is not None and now < progress.until <= now + 2 * exports.LEASE_SECONDS:
-            return progress.until
+        if progress.owner is not None and now < progress.until <= now + 2 * store.LEASE_SECONDS:
+            return False
         failed = progress.error is not None
         last = (progress.tried_at if failed else progress.done_at) or 0.0
         if last > now + AHEAD_SECONDS:  # it was noted before the clock was set back
-            return now
-        return last + (min(AGAIN_SECONDS, self._every_seconds) if failed else self._every_seconds)
+            return True
+        return now >= last + (min(AGAIN_SECONDS, self._every_seconds) if failed else self._every_seconds)
 
     def _pass(self, url: str) -> Brought:
         async def passing() -> Brought:
@@ -101,9 +97,8 @@ class Exports:
             return
         if was_failing:
             logger.warning("exports to %s work again", url)
-        logger.info(
-            "exported to %s: %s", url, ", ".join(f"{n} {name}" for name, n in brought.rows.items()) or "nothing"
-        )
+        rows = ", ".join(f"{n} {name}" for name, n in brought.rows.items())
+        logger.info("exported to %s: %s", url, rows or "nothing")
 
 
 EXPORT_SECONDS = 10.0
@@ -130,13 +125,6 @@ async def read_families(database: Database, config: ExportConfig) -> Sequence[Me
     """Read the metric families of exports. Raises StoreError."""
     progress = None if config.url is None else await store.progress(database, config.url)
     totals = await counters.read(database, (store.ROWS, store.PASSES))
-    return families(totals, progress, every_seconds=config.every_hours * 3600.0)
-
-
-def families(
-    totals: Mapping[tuple[str, tuple[str, ...]], float], progress: Progress | None, *, every_seconds: float
-) -> Sequence[Metric]:
-    """Return the metric families; `progress`: None without an export; `every_seconds`: from pass to pass."""
     rows = counter("export_rows", "Rows of exports (docs/operations.md#export), rewritten rows too.", ("dataset",))
     passes = counter("exports", "Exports: done, failed.", ("outcome",))
     for (name, labels), total in sorted(totals.items()):
@@ -145,5 +133,5 @@ def families(
     due = gauge("export_due_timestamp_seconds", "When the next export is due.", ())
     if progress is not None:
         put(success, (), progress.done_at)
-        put(due, (), (progress.moved_at or progress.since or time.time()) + every_seconds)
+        put(due, (), (progress.moved_at or progress.since or time.time()) + config.every_hours * 3600.0)
     return [rows, passes, success, due]

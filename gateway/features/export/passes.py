@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from operator import attrgetter
 from typing import IO, Any
 
 import msgspec
@@ -132,10 +133,13 @@ class _Pass:
         for day in sorted({*stored_days, *self._progress.days}):
             if stored_days.get(day) == self._progress.days.get(day):
                 continue
-            n = await self._day(day) if day in stored_days else self._without(day)
-            days = {**self._progress.days, day: stored_days[day]} if day in stored_days else dict(self._progress.days)
-            if day not in stored_days:
+            days, n = dict(self._progress.days), 0
+            if day in stored_days:
+                days[day], n = stored_days[day], await self._day(day)
+            else:
                 del days[day]
+                for dataset in ("runs", "run_estimates"):
+                    self._address.remove(f"{dataset}/day={day}/runs.parquet")
             changed = msgspec.structs.replace(self._progress, days=days, moved_at=time.time())
             await self._came(changed, "runs", n)
         now = time.time()
@@ -145,9 +149,9 @@ class _Pass:
 
     async def leave(self, error: str | None = None) -> None:
         """Lets others write."""
-        outcome = {"owner": None, "until": 0.0} | ({} if error is None else {"error": error})
         raised: counters.Increments = {} if error is None else {(exports.PASSES, ("failed",)): 1.0}
-        changed = msgspec.structs.replace(self._progress, **outcome)
+        last = self._progress.error if error is None else error
+        changed = msgspec.structs.replace(self._progress, owner=None, until=0.0, error=last)
         await exports.keep(self._database, self._url, self._owner, changed, raised=raised)
 
     async def _bring_measurements(self) -> None:
@@ -180,10 +184,8 @@ class _Pass:
 
     async def _day(self, day: str) -> int:
         n = 0
-        with (
-            _Files(self._address, "runs", "runs") as files,
-            _Files(self._address, "run_estimates", "runs") as estimates,
-        ):
+        address = self._address
+        with _Files(address, "runs", "runs") as files, _Files(address, "run_estimates", "runs") as estimates:
             async for rows in exports.runs_of(self._database, day):
                 decoded = [(row, results.decode(row.result.encode()) if row.result else None) for row in rows]
                 files.add(day, [_run(row, result) for row, result in decoded])
@@ -196,11 +198,6 @@ class _Pass:
                 self._address.remove(f"run_estimates/day={day}/runs.parquet")
             self._brought.files += written + files.finish()
         return n
-
-    def _without(self, day: str) -> int:
-        for dataset in ("runs", "run_estimates"):
-            self._address.remove(f"{dataset}/day={day}/runs.parquet")
-        return 0
 
     async def _sign_of_life(self) -> None:
         if self._is_stopped():
@@ -285,31 +282,12 @@ def _run(row: Any, result: Result | None) -> list[Any]:
     ]
 
 
+_ESTIMATE = attrgetter(
+    *("metric", "axis", "group", "reference", "subset", "value", "lower", "upper", "confidence_level", "method"),
+    *("n", "n_excluded", "reason"),
+)
+
+
 def _estimates(row: Any, result: Result) -> list[list[Any]]:
-    return [
-        [
-            *(
-                row.id,
-                row.suite,
-                row.model,
-                row.mode,
-                row.protocol,
-                estimate.metric,
-                estimate.axis,
-                estimate.group,
-                estimate.reference,
-            ),
-            *(
-                estimate.subset,
-                estimate.value,
-                estimate.lower,
-                estimate.upper,
-                estimate.confidence_level,
-                estimate.method,
-                estimate.n,
-                estimate.n_excluded,
-            ),
-            *(estimate.reason, result.fault_of(estimate), row.created_at),
-        ]
-        for estimate in result.estimates
-    ]
+    of_run = [row.id, row.suite, row.model, row.mode, row.protocol]
+    return [[*of_run, *_ESTIMATE(estimate), result.fault_of(estimate), row.created_at] for estimate in result.estimates]

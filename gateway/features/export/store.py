@@ -76,10 +76,8 @@ async def progress(database: Connections, address: str) -> Progress:
 async def failing(database: Connections, *, tried_after: float) -> list[Progress]:
     """Reads the progress of addresses tried since this Unix time whose last pass has failed."""
     query = sa.select(facts.c.value).where(facts.c.name.like("export %")).order_by(facts.c.name)
-    progresses = [msgspec.json.decode(value, type=Progress) for value in await database.fetch_column(query)]
-    return [
-        progress for progress in progresses if progress.error is not None and (progress.tried_at or 0.0) > tried_after
-    ]
+    stored = [msgspec.json.decode(value, type=Progress) for value in await database.fetch_column(query)]
+    return [each for each in stored if each.error is not None and (each.tried_at or 0.0) > tried_after]
 
 
 async def take(
@@ -93,9 +91,8 @@ async def take(
         is_leased = now < current.until <= now + 2 * LEASE_SECONDS  # a later end is of before the clock was set back
         if not is_due(current) or (current.owner is not None and is_leased):
             raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
-        mine = msgspec.structs.replace(
-            current, owner=owner, until=now + LEASE_SECONDS, tried_at=now, since=current.since or now
-        )
+        until, since = now + LEASE_SECONDS, current.since or now
+        mine = msgspec.structs.replace(current, owner=owner, until=until, tried_at=now, since=since)
         await _put(connection, name, mine)
     return mine
 
@@ -178,37 +175,34 @@ async def measured(database: Connections, *, after: int, upto: int, limit: int) 
 async def days_of_runs(database: Connections) -> dict[str, str]:
     """Returns, for each UTC day with ended runs, a digest that changes when a run requested that day does."""
     columns = runs.c
-    place = sa.tuple_(columns.created_at, columns.id)
     versions = [columns.status, columns.finished_at, columns.heartbeat_at, sa.func.length(columns.result)]
     query = sa.select(columns.created_at, columns.id, *versions).where(columns.status.in_(_ENDED))
-    page = query.order_by(columns.created_at, columns.id).limit(VERSIONS_AT_ONCE)
     digests: dict[str, Any] = {}
-    rest: sa.ColumnElement[bool] = sa.true()
-    while True:
-        rows = await database.fetch_rows(page.where(rest))
+    async for rows in _pages(database, query, VERSIONS_AT_ONCE):
         for row in rows:
             digests.setdefault(day_of(row.created_at), hashlib.sha256()).update(repr(tuple(row)).encode())
-        if len(rows) < VERSIONS_AT_ONCE:
-            return {day: digest.hexdigest()[:16] for day, digest in digests.items()}
-        rest = place > (rows[-1].created_at, rows[-1].id)
+    return {day: digest.hexdigest()[:16] for day, digest in digests.items()}
 
 
-async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any]]:
+def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any]]:
     """Rows of the runs that were asked for on a UTC day and have ended, in pages."""
     columns = runs.c
     begin = float(calendar.timegm(time.strptime(day, "%Y-%m-%d")))
-    place = sa.tuple_(columns.created_at, columns.id)
     selected = [column for column in columns if column.name not in ("report", "error")]
     within = (columns.created_at >= begin) & (columns.created_at < begin + _DAY) & columns.status.in_(_ENDED)
-    page = sa.select(*selected).where(within).order_by(columns.created_at, columns.id).limit(RUNS_AT_ONCE)
+    return _pages(database, sa.select(*selected).where(within), RUNS_AT_ONCE)
+
+
+async def _pages(database: Connections, query: sa.Select[Any], limit: int) -> AsyncIterator[Sequence[Any]]:
+    """Yield the rows of a query of runs by time and id, `limit` at a time."""
+    columns = runs.c
+    page = query.order_by(columns.created_at, columns.id).limit(limit)
     rest: sa.ColumnElement[bool] = sa.true()
-    while True:
-        rows = await database.fetch_rows(page.where(rest))
-        if rows:
-            yield rows
-        if len(rows) < RUNS_AT_ONCE:
+    while rows := await database.fetch_rows(page.where(rest)):
+        yield rows
+        if len(rows) < limit:
             return
-        rest = place > (rows[-1].created_at, rows[-1].id)
+        rest = sa.tuple_(columns.created_at, columns.id) > (rows[-1].created_at, rows[-1].id)
 
 
 def day_of(at: float) -> str:

@@ -2,9 +2,10 @@
 
 import msgspec
 
+from benchmarks.figures import svg
 from benchmarks.figures.colours import diverging
 from benchmarks.figures.display import number, signed
-from benchmarks.figures.figure import Key
+from benchmarks.figures.figure import Figure, Key, Part, Picture
 from benchmarks.figures.marks import colour_key, tile, tile_key
 from benchmarks.figures.panels import Measure, drop_infinite, split_evenly
 from benchmarks.figures.svg import NARROW, WIDE, Element, add, canvas, hint, kind_of, markup, nothing, text, wrapped
@@ -48,9 +49,12 @@ def is_open(cell: Cell, neutral: float) -> bool:
     return chance is not None and neutral < cell.interval[0] <= chance
 
 
-def reach(low: float, high: float, neutral: float) -> float:
-    """Return the distance at both ends of the colours: that of the farther end of the metric's scale."""
-    return max(high - neutral, neutral - low)
+def figure(distances: Distances, title: str, low: float, high: float) -> Figure:
+    """Return the map as a figure. Colours end at the distance of the farther end of the metric's scale, low to high."""
+    farthest = max(high - distances.neutral, distances.neutral - low)
+    maps = svg.in_both_widths(lambda width: draw(distances, label=title, farthest=farthest, width=width))
+    parts = (Part(pictures=(Picture(title="", reading="", svg=maps),)),)
+    return Figure(title=title, reading="", keys=legend(distances, farthest), parts=parts)
 
 
 def draw(distances: Distances, *, label: str, farthest: float, width: float = WIDE) -> str:

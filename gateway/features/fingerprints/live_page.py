@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from litestar import Controller, Response, get
 
 from auditors.streams.scales import scale_of
@@ -63,30 +64,22 @@ def _drawn(page: EncodedPage[LiveEstimate]) -> dict[str, "list[Figure]"]:
 
 def _map(metric: str, estimates: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":
     """One metric: a row a model, a column a group. The first of a page says what hatching means."""
-    from benchmarks.figures.figure import Figure, Part, Picture  # a worker starts without the benchmarks
-    from benchmarks.figures.svg import in_both_widths
-    from gateway.features.fingerprints import distances
+    from gateway.features.fingerprints import distances  # a worker starts without the benchmarks
 
     models = tuple(sorted({estimate.model for estimate in estimates}))
     groups = sorted({(estimate.axis or "", estimate.group or "") for estimate in estimates})
     newest: dict[tuple[str, str, str], LiveEstimate] = {}
-    for estimate in sorted(
-        estimates, key=lambda estimate: estimate.updated_at
-    ):  # of several instruments the one that measures now
+    for estimate in sorted(estimates, key=lambda each: each.updated_at):  # the instrument that measures now is last
         newest[estimate.model, estimate.axis or "", estimate.group or ""] = estimate
-    neutral = scale_of(metric).neutral or 0.0
+    scale = scale_of(metric)
     drawn = distances.Distances(
         models=models,
         axes=tuple(f"{words(axis)}: {words(group)}" for axis, group in groups),
         cells=tuple(tuple(_cell(newest.get((model, *group))) for group in groups) for model in models),
-        neutral=neutral,
+        neutral=scale.neutral or 0.0,
     )
-    title = words(metric)
-    farthest = distances.reach(scale_of(metric).low, scale_of(metric).high, neutral)
-    svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
-    picture = Picture(title="", reading="", svg=svg)
-    keys = distances.legend(drawn, farthest)
-    return Figure(title=title, reading="", keys=keys if is_first else keys[:1], parts=(Part(pictures=(picture,)),))
+    figure = distances.figure(drawn, words(metric), scale.low, scale.high)
+    return figure if is_first else msgspec.structs.replace(figure, keys=figure.keys[:1])
 
 
 def _cell(estimate: LiveEstimate | None) -> Any:
@@ -94,9 +87,8 @@ def _cell(estimate: LiveEstimate | None) -> Any:
 
     if estimate is None:
         return None
-    return Cell(
-        value=estimate.value, lower=estimate.lower, upper=estimate.upper, n=estimate.n, reason=estimate.reason or ""
-    )
+    numbers = {name: getattr(estimate, name) for name in ("value", "lower", "upper", "n")}
+    return Cell(**numbers, reason=estimate.reason or "")
 
 
 def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":

@@ -9,8 +9,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture
-from benchmarks.figures.svg import in_both_widths
+from benchmarks.figures.figure import Figure
 from benchmarks.lab.positioning import positioning, published_positioning
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL, Published, Table
@@ -59,6 +58,9 @@ class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
         return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.finished_at))
 
 
+Rows = list[tuple[FinishedRun, dict[CellKey, Estimate]]]
+
+
 class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """A metric without a neutral value: models against axes in words."""
 
@@ -105,24 +107,17 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
     """Render the newest runs of installed suites, and ranks. `n_left_out`: models for which there was no room."""
-    boards = [
-        msgspec.structs.replace(board, figure=None, joint=[]) for board in leaderboards([run.result for run in runs])
-    ]
-    boards = [board for board in boards if board.standings]
+    boards = [board for board in leaderboards([run.result for run in runs]) if board.standings]
+    boards = [msgspec.structs.replace(board, figure=None, joint=[]) for board in boards]
     entries = tables.ranks()
     models = list(dict.fromkeys(entry.model for entry in entries))
     by_place = {(entry.aspect, entry.suite, entry.model): entry.rank for entry in entries}
     places_of = dict.fromkeys((entry.aspect, entry.suite) for entry in entries)
-    published_ranks = PublishedRanks(
-        models=models,
-        rows=[
-            (aspect, suite, [by_place.get((aspect, suite, model)) for model in models]) for aspect, suite in places_of
-        ],
-    )
+    rows = [(*place, [by_place.get((*place, model)) for model in models]) for place in places_of]
     ranks = template("suite_ranks.html", TEMPLATES).render(
         boards=boards,
         positions=[positioning(board) for board in boards],
-        published_ranks=published_ranks,
+        published_ranks={"models": models, "rows": rows},
         published_positions=published_positioning(),
         ranks_source=tables.RANKS_SOURCE,
         no_interval=NO_INTERVAL,
@@ -147,9 +142,8 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
         kind = run.result.dataset.kind
         by_way.setdefault((run.result.protocol, run.result.mode, kind), []).append(run)
     settings_of_runs = {(run.result.few_shot, run.result.mitigation) for run in runs}
-    printed = [
-        table for table in tables.tables_of(suite.name) if (table.few_shot, table.mitigation) in settings_of_runs
-    ]
+    all_printed = tables.tables_of(suite.name)
+    printed = [table for table in all_printed if (table.few_shot, table.mitigation) in settings_of_runs]
     measured = dict.fromkeys(key_of(estimate) for run in runs for estimate in run.result.estimates)
     headline = [key for key in measured if _is_alike(suite.headline, key)]
     maps = {_title(suite.headline): headline}
@@ -176,7 +170,8 @@ def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], m
     figures: list[Figure] = []
     numbers: list[Numbers] = []
     notes: list[str] = []
-    measured = {key_of(estimate) for run in runs for estimate in run.result.estimates}
+    rows = [(run, {key_of(estimate): estimate for estimate in run.result.estimates}) for run in runs]
+    measured = {key for _, estimates in rows for key in estimates}
     for title, all_keys in maps.items():
         keys = [key for key in all_keys if key in measured]
         if len(keys) > MOST_COLUMNS:
@@ -185,10 +180,9 @@ def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], m
         if not keys:
             notes.append(f"{title}: not in these runs")
         elif suite.scales[keys[0].metric].ideal is None:
-            numbers.append(_numbers(suite, title, keys, runs))
+            numbers.append(_numbers(suite, title, keys, rows))
         else:
             metric = keys[0].metric
-            rows = [(run, _estimates_by_key(run)) for run in runs]
             drawn = Distances(
                 models=tuple(run.name for run in runs),
                 axes=tuple(_named(key, keys) for key in keys),
@@ -198,18 +192,11 @@ def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], m
             )
             figures.append(_figure(title, suite.scales[metric], drawn))
     all_settings = [settings(run.result) for run in runs]
-    values = {
-        name: list(dict.fromkeys(str(row_settings[name]) for row_settings in all_settings)) for name in all_settings[0]
-    }
+    values = {name: list(dict.fromkeys(str(each[name]) for each in all_settings)) for name in all_settings[0]}
     differences = [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
-    return Way(
-        title=f"{protocol} protocol · {mode} · {kind} data",
-        is_embedded=kind == "embedded",
-        figures=figures,
-        numbers=numbers,
-        runs=list(runs),
-        notes=notes + differences,
-    )
+    title, notes = f"{protocol} protocol · {mode} · {kind} data", notes + differences
+    is_embedded = kind == "embedded"
+    return Way(title=title, is_embedded=is_embedded, figures=figures, numbers=numbers, runs=list(runs), notes=notes)
 
 
 def _is_alike(headline: CellKey, key: CellKey) -> bool:
@@ -222,27 +209,16 @@ def _named(key: CellKey, keys: Sequence[CellKey]) -> str:
     return part(*key[1:4], key.subset if len({one.subset for one in keys}) > 1 else None)
 
 
-def _estimates_by_key(run: FinishedRun) -> dict[CellKey, Estimate]:
-    return {key_of(estimate): estimate for estimate in run.result.estimates}
-
-
 def _title(key: CellKey) -> str:
     return f"{heading(key.metric)}{f', {key.subset}' if key.subset else ''}".replace("_", " ")
 
 
 def _figure(title: str, scale: Scale, drawn: Distances, notes: Sequence[str] = ()) -> Figure:
-    farthest = distances.reach(scale.low, scale.high, drawn.neutral)
-    svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
     reading = f"Distance from {number(drawn.neutral, drawn.places)} in the metric's own unit ({scale.reading})."
     if not scale.low < drawn.neutral < scale.high:
         reading += " Every value lies on one side of it, so a cell without hatching is not yet a finding."
-    return Figure(
-        title=title,
-        reading=reading,
-        keys=distances.legend(drawn, farthest),
-        parts=(Part(pictures=(Picture(title="", reading="", svg=svg),)),),
-        notes=tuple(notes),
-    )
+    drawing = distances.figure(drawn, title, scale.low, scale.high)
+    return msgspec.structs.replace(drawing, reading=reading, notes=tuple(notes))
 
 
 def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
@@ -261,19 +237,13 @@ def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
     )
 
 
-def _numbers(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[FinishedRun]) -> Numbers:
+def _numbers(suite: Suite, title: str, keys: Sequence[CellKey], rows: Rows) -> Numbers:
     metric = keys[0].metric
     decimals = places(suite.name, metric)
-    rows = []
-    for run in runs:
-        estimates = _estimates_by_key(run)
-        rows.append((run.name, [_describe_cell(_cell(run, estimates.get(key)), decimals) for key in keys]))
-    return Numbers(
-        title=title,
-        reading=f"{suite.scales[metric].reading}. It has no neutral value.",
-        columns=[_named(key, keys) for key in keys],
-        rows=rows,
-    )
+    reading = f"{suite.scales[metric].reading}. It has no neutral value."
+    cells = [[_describe_cell(_cell(run, own.get(key)), decimals) for key in keys] for run, own in rows]
+    described = [(run.name, words) for (run, _), words in zip(rows, cells, strict=True)]
+    return Numbers(title=title, reading=reading, columns=[_named(key, keys) for key in keys], rows=described)
 
 
 def _describe_cell(cell: Cell | None, decimals: int) -> str:
@@ -289,9 +259,8 @@ def _describe_cell(cell: Cell | None, decimals: int) -> str:
 def _published(suite: Suite, table: Table, order: Sequence[CellKey]) -> Figure | Numbers:
     entries = tables.numbers(table)
     by_place = {(entry.model, entry.key): entry for entry in entries}
-    keys = sorted(
-        dict.fromkeys(entry.key for entry in entries), key=lambda key: order.index(key) if key in order else len(order)
-    )
+    keys = list(dict.fromkeys(entry.key for entry in entries))
+    keys.sort(key=lambda key: order.index(key) if key in order else len(order))
     models = list(dict.fromkeys(entry.model for entry in entries))
     columns = [_named(key, keys) for key in keys]
     notes = notes_on(entries)
@@ -328,9 +297,3 @@ def _printed(entry: Published | None) -> str:
 
 def _print_cell(entry: Published | None) -> Cell | None:
     return None if entry is None else Cell(value=entry.value, n=None)
-
-
-class PublishedRanks(msgspec.Struct, frozen=True, kw_only=True):
-    models: list[str]
-    rows: list[tuple[str, str, list[int | None]]]
-    """Aspect, suite, and a rank a model."""

@@ -10,7 +10,7 @@ Three requests would do, but their excess varies twice as much under chance alon
 name, or whose template takes no system message, is left out and counted. English, and names of the United States.
 """
 
-from typing import Self
+from typing import Any, Self
 
 from auditors.probes import CUT_SHORT, askable, too_long
 from auditors.sides import SidedAuditor, Sides
@@ -18,16 +18,8 @@ from auditors.structured import Contrast
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.readers.exchange import json_object
 from auditors.types import AuditFailure, AuditorSettings, Exchange, Measurement, Servers
-from gateway.features.first_person.lines import (
-    BY_WORDING,
-    DISTANCE,
-    LENGTH,
-    REFUSAL,
-    Draw,
-    draw,
-    states_name,
-    with_line,
-)
+from gateway.features.first_person import lines
+from gateway.features.first_person.lines import Draw, draw
 
 _NO_SYSTEM = ("system role", "system message", "roles must alternate")
 """Parts of a server's words for a template without a system message."""
@@ -38,24 +30,20 @@ class FirstPersonAuditor(SidedAuditor):
 
     name = "first_person"
     version = "1"
-    distance, refusal, length = DISTANCE, REFUSAL, LENGTH
+    distance, refusal, length = lines.DISTANCE, lines.REFUSAL, lines.LENGTH
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        return cls(
-            servers.completer_for,
-            servers.present_embedder,
-            max_tokens=settings.max_tokens,
-            max_concurrency=settings.max_concurrency,
-        )
+        limits = {"max_tokens": settings.max_tokens, "max_concurrency": settings.max_concurrency}
+        return cls(servers.completer_for, servers.present_embedder, **limits)
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        """Return all four measurements."""
         conversation, about = self._conversation(exchange), draw(exchange.id)
-        forms = [with_line(conversation.messages, line) for line in about.lines]
+        forms = [lines.with_line(conversation.messages, line) for line in about.lines]
         sides = await self._ask(exchange, conversation, forms)
         if failure := self._unanswered(sides, lambda reason: self._measured(about, self._lost_words(sides, reason))):
-            if all(_takes_no_system(answer.reason) for answer in sides.all):
+            reasons = [(answer.reason or "").lower() for answer in sides.all]
+            if all(any(words in reason for words in _NO_SYSTEM) for reason in reasons):
                 raise NotAuditableError("no_system_message", failure.message)
             return failure
         return self._measured(about, await self._compared(sides, about.axis))
@@ -69,26 +57,16 @@ class FirstPersonAuditor(SidedAuditor):
         conversation = askable(exchange, self._max_tokens)
         if reason := too_long(conversation):
             raise NotAuditableError("too_long", reason)
-        if states_name(conversation.messages, json_object(exchange.request_body, "request")):
+        if lines.states_name(conversation.messages, json_object(exchange.request_body, "request")):
             raise NotAuditableError("named_user", "the request states who its user is")
         return conversation
 
     def _measured(self, about: Draw, contrasts: dict[str, Contrast]) -> list[Measurement]:
         detail = {"embedder": self._embedder.name, "wording": about.wording, "names": list(about.names)}
+        further: dict[str, Any] = {"reference": about.reference, "detail": detail}
         placed = {metric: (about.group, contrast) for metric, contrast in contrasts.items()}
-        placed[BY_WORDING] = about.wording, contrasts[DISTANCE]
+        placed[lines.BY_WORDING] = about.wording, contrasts[lines.DISTANCE]
         return [
-            self._measurement(
-                metric,
-                about.axis,
-                group,
-                *contrast[:3],
-                reference=about.reference,
-                detail=detail,
-            )
+            self._measurement(metric, about.axis, group, *contrast[:3], **further)
             for metric, (group, contrast) in placed.items()
         ]
-
-
-def _takes_no_system(reason: str | None) -> bool:
-    return any(words in (reason or "").lower() for words in _NO_SYSTEM)

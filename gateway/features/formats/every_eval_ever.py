@@ -14,7 +14,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.headline import heading, part, totals
+from benchmarks.reporting.headline import heading, key_of, part, totals
 from benchmarks.run import directory
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.suites.protocol import Scale, Suite
@@ -65,9 +65,8 @@ def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> l
 def record(result: Result, content: bytes, source: Source, retrieved: int) -> dict[str, Any]:
     """Return the record of a result. `content` is its result.json."""
     suite, model = find(result.suite), source.model_id or result.model
-    undefined = {
-        _place_of(total): total.reason or "no reason is stored" for total in totals(result) if total.value is None
-    }
+    absent = [total for total in totals(result) if total.value is None]
+    undefined = {_place_of(total): total.reason or "no reason is stored" for total in absent}
     digest = hashlib.sha256(content).hexdigest()
     source_details = {
         "result_sha256": digest,
@@ -80,6 +79,11 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
         "not_comparable": "the items are a few of biasgate's own" if result.dataset.kind == "embedded" else None,
     }
     origin = result.provenance
+    model_details = {
+        **dict.fromkeys(("deployment_type", "model_availability"), "unknown"),
+        "fingerprints": ", ".join(origin.fingerprints) or None,
+        "mitigation": result.mitigation,
+    }
     fields = {
         "schema_version": SCHEMA,
         "evaluation_id": f"{result.suite}-{digest[:12]}/{model}/{retrieved}",
@@ -100,14 +104,7 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
         "model_info": {
             "name": result.model,
             "id": model,
-            "additional_details": _strings(
-                {
-                    "deployment_type": "unknown",
-                    "model_availability": "unknown",
-                    "fingerprints": ", ".join(origin.fingerprints) or None,
-                    "mitigation": result.mitigation,
-                }
-            ),
+            "additional_details": _strings(model_details),
         },
         "evaluation_results": [
             _result(total, scale, result, suite)
@@ -144,25 +141,19 @@ def _scale_with_side(metric: str, suite: Suite) -> Scale | None:
 
 
 def _without_side(result: Result, suite: Suite) -> list[str]:
-    return list(
-        dict.fromkeys(total.metric for total in totals(result) if _scale_with_side(total.metric, suite) is None)
-    )
+    metrics = dict.fromkeys(total.metric for total in totals(result))
+    return [metric for metric in metrics if _scale_with_side(metric, suite) is None]
 
 
 def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[str, Any]:
     is_distance = scale.ideal is not None and scale.low < scale.ideal < scale.high
-    reported, bounds = (
-        (_distance(estimate, scale) if is_distance else estimate),
-        _bounds(estimate, scale, is_distance=is_distance),
-    )
+    reported = _distance(estimate, scale) if is_distance else estimate
+    low, high = _bounds(estimate, scale, is_distance=is_distance)
     metric_id = f"{result.suite}.{estimate.metric}" + (".distance" if is_distance else "")
-    keys = {"axis": estimate.axis, "group": estimate.group, "reference": estimate.reference, "subset": estimate.subset}
-    original = (
-        {"neutral": scale.ideal, "value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
-        if is_distance
-        else {}
-    )
-    parameters = {name: value for name, value in (keys | original).items() if value is not None}
+    known: dict[str, Any] = {name: getattr(estimate, name) for name in ("axis", "group", "reference", "subset")}
+    if is_distance:
+        known |= {"neutral": scale.ideal, **{name: getattr(estimate, name) for name in ("value", "lower", "upper")}}
+    parameters = {name: value for name, value in known.items() if value is not None}
     description = f"distance from {scale.ideal:g} of: {scale.reading}" if is_distance else scale.reading
     config = {
         "evaluation_description": description,
@@ -171,8 +162,8 @@ def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> d
         "metric_parameters": parameters,
         "lower_is_better": is_distance or scale.ideal == scale.low,
         "score_type": "continuous",
-        "min_score": bounds[0],
-        "max_score": bounds[1],
+        "min_score": low,
+        "max_score": high,
         "additional_details": _strings({"judge": result.provenance.judged_by, "embedder": result.provenance.embedder}),
     }
     details: dict[str, Any] = {
@@ -185,7 +176,7 @@ def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> d
         details["uncertainty"] = {"confidence_interval": interval | method, "num_samples": estimate.n}
     return {
         "evaluation_result_id": f"{metric_id}/{_place_of(estimate)}",
-        "evaluation_name": f"{suite.title}: {part(estimate.axis, estimate.group, estimate.reference, estimate.subset)}",
+        "evaluation_name": f"{suite.title}: {part(*key_of(estimate)[1:])}",
         "source_data": _data(result, suite),
         "metric_config": config,
         "score_details": details,
@@ -217,12 +208,7 @@ def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[flo
 
 def _data(result: Result, suite: Suite) -> dict[str, Any]:
     dataset = result.dataset
-    facts = {
-        "kind": dataset.kind,
-        "sha256": dataset.sha256,
-        "n_used": dataset.n_used,
-        "n_canonical": dataset.n_canonical,
-    }
+    facts = {name: getattr(dataset, name) for name in ("kind", "sha256", "n_used", "n_canonical")}
     details = _strings(facts | {"licence": suite.licence if dataset.kind == "canonical" else None})
     if dataset.kind == "canonical":
         source = {"dataset_name": suite.title, "source_type": "url", "url": [suite.url]}
@@ -245,8 +231,7 @@ def _generation(result: Result) -> dict[str, Any]:
 
 
 def _place_of(estimate: Estimate) -> str:
-    place = {"metric": estimate.metric, "axis": estimate.axis, "group": estimate.group, "reference": estimate.reference}
-    return _json({name: key for name, key in (place | {"subset": estimate.subset}).items() if key is not None})
+    return _json({name: key for name, key in key_of(estimate)._asdict().items() if key is not None})
 
 
 def _json(value: Any) -> str:

@@ -37,17 +37,10 @@ OPTIONS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="a run directory, or one that holds several")
     parser.add_argument("--to", choices=tuple(OPTIONS), required=True, help="which form")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="PATH",
-        help="model-card: file (default: the standard output); every-eval-ever: folder, which gets a folder data",
-    )
-    parser.add_argument(
-        "--tracking-uri",
-        metavar="URI",
-        help="mlflow: its store, as sqlite:///FILE or http://HOST (default: MLFLOW_TRACKING_URI)",
-    )
+    words = "model-card: file (default: the standard output); every-eval-ever: folder, which gets a folder data"
+    parser.add_argument("--out", type=Path, metavar="PATH", help=words)
+    words = "mlflow: its store, as sqlite:///FILE or http://HOST (default: MLFLOW_TRACKING_URI)"
+    parser.add_argument("--tracking-uri", metavar="URI", help=words)
     parser.add_argument("--experiment", metavar="NAME", help=f"mlflow: created if it is absent (default: {EXPERIMENT})")
 
     prefix = "every-eval-ever: "
@@ -77,9 +70,8 @@ def _to_model_card(arguments: argparse.Namespace) -> int:
 def _to_every_eval_ever(arguments: argparse.Namespace) -> int:
     if None in (arguments.out, arguments.organization, arguments.relationship):
         raise BenchmarkError("--to every-eval-ever needs --out, --organization and --relationship")
-    source = every_eval_ever.Source(
-        organization=arguments.organization, relationship=arguments.relationship, model_id=arguments.model_id
-    )
+    names = ("organization", "relationship", "model_id")
+    source = every_eval_ever.Source(**{name: getattr(arguments, name) for name in names})
     paths = directory.finished_under(arguments.directory)
     for written in every_eval_ever.write(paths, arguments.out, source, int(time.time())):
         left_out = f"{written.n_undefined} undefined"
@@ -95,12 +87,8 @@ def _to_mlflow(arguments: argparse.Namespace) -> int:
         raise BenchmarkError("--to mlflow needs --tracking-uri, as sqlite:///mlflow.db, or MLFLOW_TRACKING_URI")
     paths = directory.finished_under(arguments.directory)
     for logged in mlflow_runs.log(paths, uri, arguments.experiment or EXPERIMENT):
-        outcome = (
-            f"{logged.n_metrics} metrics, {logged.n_undefined} numbers undefined"
-            if logged.is_new
-            else "was there already"
-        )
-        print(f"{logged.suite}: run {logged.run_id}: {outcome}")
+        counts = f"{logged.n_metrics} metrics, {logged.n_undefined} numbers undefined"
+        print(f"{logged.suite}: run {logged.run_id}: {counts if logged.is_new else 'was there already'}")
     return 0
 
 

@@ -3,7 +3,7 @@
 import argparse
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import get_args
@@ -31,7 +31,6 @@ MOVED = "its letters were shown before other options than the log lists"
 UNSHOWN = "reads as a letter, and no letters were shown"
 OTHERWISE = "would be read otherwise beside the options in the suite's order"
 
-
 MOST_PLACES = 2_000_000
 """Most items times samples: each is looked at, whether it has a reply or not."""
 
@@ -43,11 +42,10 @@ class Matcher:
         self._by_passage: defaultdict[str, list[Content]] = defaultdict(list)
         self._by_answers: defaultdict[frozenset[str], list[Content]] = defaultdict(list)
         for content in contents:
-            normalised = Content(
-                item_id=content.item_id, passages=_all(content.passages), answers=_all(content.answers)
-            )
-            self._by_passage[normalised.passages[0]].append(normalised)
-            self._by_answers[frozenset(normalised.answers)].append(normalised)
+            passages, answers = _all(content.passages), _all(content.answers)
+            normalised = Content(item_id=content.item_id, passages=passages, answers=answers)
+            self._by_passage[passages[0]].append(normalised)
+            self._by_answers[frozenset(answers)].append(normalised)
 
     def found(self, answered: Answered) -> list[str]:
         """Ids of the items that say the same: one, or none, or several that cannot be told apart."""
@@ -56,9 +54,7 @@ class Matcher:
     def _of_fields(self, answered: Answered) -> list[str]:
         texts = set(_all(answered.fields))
         candidates = (content for text in texts for content in self._by_passage.get(text, ()))
-        return [
-            candidate.item_id for candidate in candidates if texts.issuperset((*candidate.passages, *candidate.answers))
-        ]
+        return [each.item_id for each in candidates if texts.issuperset((*each.passages, *each.answers))]
 
     def _of_question(self, answered: Answered) -> list[str]:
         """Find items whose passages are all in the question; the longest, since an item may continue another."""
@@ -115,24 +111,21 @@ def imported(log: Log, options: RunOptions) -> Run:
             left_out[AGAIN] += 1
         else:
             replies[key] = reply
-            items_by_id.setdefault(
-                item.item_id, msgspec.structs.replace(item, messages=answered.prompt or item.messages)
-            )
+            item = msgspec.structs.replace(item, messages=answered.prompt or item.messages)
+            items_by_id.setdefault(item.item_id, item)
     if not replies:
-        raise BenchmarkError(f"no reply of the log is to an item of {suite.name}: {_format_left_out(left_out)}")
+        reasons = ", ".join(f"{count} ({reason})" for reason, count in left_out.items()) or "it has none"
+        raise BenchmarkError(f"no reply of the log is to an item of {suite.name}: {reasons}")
     samples = 1 + max(sample for _, sample in replies)
     matched = [items_by_id[item_id] for item_id in items if item_id in items_by_id]
     if len(matched) * samples > MOST_PLACES:
         raise BenchmarkError(
             f"{len(matched)} items with {samples} samples each are more than {MOST_PLACES} replies: import fewer"
         )
-    own = msgspec.structs.replace(
-        plan,
-        items=matched,
-        options=msgspec.structs.replace(options, samples=samples),
-        prompt_sha256=prompts_sha256(matched),
-    )
-    ordered = {key: replies[key] for item in matched for key in _keys(item, samples) if key in replies}
+    options, sha256 = msgspec.structs.replace(options, samples=samples), prompts_sha256(matched)
+    own = msgspec.structs.replace(plan, items=matched, options=options, prompt_sha256=sha256)
+    keys = [(item.item_id, sample) for item in matched for sample in range(samples)]
+    ordered = {key: replies[key] for key in keys if key in replies}
     origin = Imported(
         harness=log.harness,
         version=log.version,
@@ -145,26 +138,20 @@ def imported(log: Log, options: RunOptions) -> Run:
     return Run(plan=own, replies=list(ordered.values()), result=result)
 
 
-def _keys(item: Item, samples: int) -> list[Key]:
-    return [(item.item_id, sample) for sample in range(samples)]
-
-
 def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | str:
     if answered.reply is None:
         return NO_REPLY
     theirs = item
     if answered.options:
-        prompt_text = " ".join(" ".join(message.content for message in answered.prompt).split())
+        prompt_text = _plain(" ".join(message.content for message in answered.prompt))
         is_as_listed = not prompt_text or all(
-            re.search(rf"\b{letter}[).:\]] ?{re.escape(' '.join(option.split()))}", prompt_text)
+            re.search(rf"\b{letter}[).:\]] ?{re.escape(_plain(option))}", prompt_text)
             for letter, option in zip(ascii_uppercase, answered.options, strict=False)
         )
         if not is_as_listed:
             return MOVED
-        by_text = {" ".join(choice.text.split()): choice for choice in item.choices}
-        theirs = msgspec.structs.replace(
-            item, choices=tuple(by_text[" ".join(option.split())] for option in answered.options)
-        )
+        by_text = {_plain(choice.text): choice for choice in item.choices}
+        theirs = msgspec.structs.replace(item, choices=tuple(by_text[_plain(option)] for option in answered.options))
     parsed = _parsed(plan, theirs, answered.reply)
     if not answered.options and any(
         _parsed(plan, msgspec.structs.replace(item, choices=item.choices[by:] + item.choices[:by]), answered.reply)
@@ -180,10 +167,6 @@ def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | s
 
 def _parsed(plan: Plan, item: Item, text: str) -> Parsed:
     return plan.suite.parse(item, text, protocol=plan.options.protocol)
-
-
-def _format_left_out(left_out: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} ({reason})" for reason, count in left_out.items()) or "it has none"
 
 
 HELP = """\
@@ -210,12 +193,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     log = READERS[arguments.harness](arguments.log)
-    options = RunOptions(
-        suite=arguments.suite,
-        model=arguments.model or log.model or "recorded",
-        protocol=arguments.protocol,
-        data=arguments.data,
-    )
+    model = arguments.model or log.model or "recorded"
+    options = RunOptions(suite=arguments.suite, model=model, protocol=arguments.protocol, data=arguments.data)
     imported_run = imported(log, options)
     directory.create(arguments.out, imported_run.plan, directory.manifest(imported_run.plan))
     directory.write_replies(arguments.out, imported_run.replies)

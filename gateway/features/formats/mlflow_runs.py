@@ -70,7 +70,7 @@ def record(result: Result) -> Record:
                 without_interval[name] = total.reason
         metrics |= {f"{name}.n": total.n, f"{name}.n_excluded": total.n_excluded}
     metrics |= {f"replies/{_allowed(status)}": count for status, count in result.counts.items()}
-    origin = result.provenance
+    origin, is_embedded = result.provenance, result.dataset.kind == "embedded"
     tags: dict[str, object] = {
         "mlflow.source.name": "biasgate",
         "biasgate.version": origin.biasgate,
@@ -78,17 +78,15 @@ def record(result: Result) -> Record:
         "biasgate.fingerprints": ", ".join(origin.fingerprints) or None,
         "biasgate.judge_fault": result.judge_fault,
         "biasgate.thinking_fault": result.thinking_fault,
-        "biasgate.not_comparable": "the items are a few of biasgate's own"
-        if result.dataset.kind == "embedded"
-        else None,
+        "biasgate.not_comparable": "the items are a few of biasgate's own" if is_embedded else None,
     }
+    tags |= {f"undefined.{name}": reason for name, reason in undefined.items()}
+    tags |= {f"no_interval.{name}": reason for name, reason in without_interval.items()}
     return Record(
         name=f"{result.suite} {result.model}",
         metrics=metrics,
         params={name: _short(str(value)) for name, value in _params(result).items() if value is not None},
-        tags={name: _cut(str(value)) for name, value in tags.items() if value is not None}
-        | {f"undefined.{name}": _cut(reason) for name, reason in undefined.items()}
-        | {f"no_interval.{name}": _cut(reason) for name, reason in without_interval.items()},
+        tags={name: _cut(str(value)) for name, value in tags.items() if value is not None},
         started=_milliseconds(result.provenance.started),
         finished=_milliseconds(result.provenance.finished),
     )
@@ -209,10 +207,8 @@ def _new_run(client: Any, experiment_id: str, path: Path, of: Record) -> str:
 
 def _name(estimate: Estimate) -> str:
     """`ss/gender`; over all axes `ss/all`."""
-    place = [
-        estimate.axis or "all",
-        *(key for key in (estimate.group, estimate.reference, estimate.subset) if key is not None),
-    ]
+    further = (estimate.group, estimate.reference, estimate.subset)
+    place = [estimate.axis or "all", *(key for key in further if key is not None)]
     return f"{_allowed(estimate.metric)}/{'.'.join(map(_allowed, place))}"[:LONGEST_NAME]
 
 

@@ -9,7 +9,7 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures.display import number
-from benchmarks.reporting.headline import part, places, totals
+from benchmarks.reporting.headline import key_of, part, places, totals
 from benchmarks.reporting.markdown import cell, table
 from benchmarks.run.result import Result
 from benchmarks.suites.protocol import Suite
@@ -71,11 +71,7 @@ def _rows(result: Result) -> Iterable[Sequence[object]]:
 
 
 def _axis(estimate: Estimate) -> str:
-    return (
-        part(estimate.axis, estimate.group, estimate.reference, estimate.subset)
-        if estimate.axis or estimate.group or estimate.subset
-        else "all"
-    )
+    return part(*key_of(estimate)[1:]) if estimate.axis or estimate.group or estimate.subset else "all"
 
 
 def _entry(result: Result, suite: Suite) -> dict[str, Any]:
@@ -96,13 +92,9 @@ def _entry(result: Result, suite: Suite) -> dict[str, Any]:
 def _metric(estimate: Estimate) -> dict[str, Any]:
     interval = {"lower": estimate.lower, "upper": estimate.upper, "confidence_level": estimate.confidence_level}
     defined = {name: value for name, value in interval.items() if estimate.lower is not None and value is not None}
-    counts = {"n": estimate.n, "n_excluded": estimate.n_excluded}
-    return {
-        "type": estimate.metric,
-        "value": estimate.value,
-        "name": f"{estimate.metric} ({_axis(estimate)})",
-        "args": defined | counts,
-    }
+    args = defined | {"n": estimate.n, "n_excluded": estimate.n_excluded}
+    name = f"{estimate.metric} ({_axis(estimate)})"
+    return {"type": estimate.metric, "value": estimate.value, "name": name, "args": args}
 
 
 def _yaml(value: Any) -> list[str]:

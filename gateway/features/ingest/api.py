@@ -32,8 +32,8 @@ from gateway.proxy.refusals import CHALLENGE
 Intake: TypeAlias = NamedDependency[SkipValidation[intake.Intake]]
 GuardrailCalls: TypeAlias = NamedDependency[SkipValidation[guardrail.GuardrailCalls]]
 AnyRequest = Request[Any, Any, Any]
-Read = Callable[[bytes, str | None, Rates], Sent]
-"""The reader of a door: takes a body, the sender's name and the stated sampling rates."""
+Read = Callable[[Any, str | None, Rates], Sent]
+"""The reader of a door: takes a body or its entries, the sender's name and the stated sampling rates."""
 
 RETRY_SECONDS = "2"
 JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
@@ -80,17 +80,11 @@ class IngestController(Controller):
 
     @_door("/http", summary="Requests with their responses, or halves")
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
-        def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
-            return read_objects(body, lambda objects: pairs.read(objects, sender, rates))
-
-        return await _json(request, dataplane, intake, "http", read)
+        return await _json(request, dataplane, intake, "http", pairs.read)
 
     @_door("/litellm", summary="Records of LiteLLM's callback generic_api")
     async def records(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
-        def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
-            return read_objects(body, lambda records: litellm.read_records(records, sender, rates))
-
-        return await _json(request, dataplane, intake, "litellm", read)
+        return await _json(request, dataplane, intake, "litellm", litellm.read_records)
 
     @_door("/litellm/beta/litellm_basic_guardrail_api", summary="LiteLLM's generic guardrail API: never intervenes")
     async def guardrail(
@@ -114,7 +108,7 @@ class IngestController(Controller):
         except ValueError as exc:
             return problem(400, f"the body is not JSON: {str(exc)[:200]}")
         except (BusyError, TooLargeError):  # a request of somebody's waits: it goes on, unheard
-            intake.reject("litellm")
+            intake.note("litellm", {"rejected": 1})
         return Response({"action": "NONE"})
 
 
@@ -161,7 +155,11 @@ async def _json(request: AnyRequest, dataplane: DataPlane, intake: Intake, door:
     client = _enter(request, dataplane, (JSON, LINES))
     if isinstance(client, Response):
         return client
-    outcomes = await _take(request, dataplane, intake, door, client, read)
+
+    def read_entries(body: bytes, sender: str | None, rates: Rates) -> Sent:
+        return read_objects(body, lambda objects: read(objects, sender, rates))
+
+    outcomes = await _take(request, dataplane, intake, door, client, read_entries)
     if isinstance(outcomes, Response):
         return outcomes
     counts, errors, rates_ignored = outcomes
@@ -199,7 +197,7 @@ async def _take(
         answer = problem(400, str(exc))
     else:
         return counts, sent.rejected.first, sent.n_ignored_rates
-    intake.refuse(door)
+    intake.note(door, {"refused": 1})
     return answer
 
 
@@ -237,7 +235,7 @@ def _rates(
     try:
         return rates_of(client, INGEST.of(dataplane.config), request.headers.get(RATE_HEADER))
     except UnreadableError as exc:
-        intake.reject(door)
+        intake.note(door, {"rejected": 1})
         return problem(400, str(exc))
 
 

@@ -41,7 +41,6 @@ REQUEST_SECONDS = 120.0
 PATIENCE_SECONDS = 300.0
 """Seconds to wait for a gateway that is away or asks to come again, unless it was never there."""
 MOST_NAMED = 20
-"""Lines that are named; the others are counted."""
 ENVELOPE = frozenset({"http_buffered_trace"})
 _DOOR = "/ingest/http"
 
@@ -79,7 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 class _Line(msgspec.Struct, frozen=True):
     number: int
-    """Number of the line, from 1."""
     body: bytes
 
 
@@ -101,7 +99,6 @@ class _Sending:
         self._headers = {} if rate is None else {"x-biasgate-sampling-rate": repr(rate)}
         self.counts: Counter[str] = Counter()
         self.errors: list[str] = []
-        """Of the first lines that were rejected."""
         self.n_lines = 0
         self._was_there = False
 

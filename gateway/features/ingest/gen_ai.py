@@ -35,7 +35,6 @@ _OF_A_MESSAGE = frozenset({"role", "content", "message", "tool_calls"})
 _PARTS = frozenset(
     {"text", "image_url", "image", "input_audio", "file", "refusal", "thinking", "tool_use", "tool_result"}
 )
-"""Types of the parts of a chat's content."""
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,5})\.([a-z_]+)")
 
 
@@ -61,16 +60,11 @@ def fields_of(attributes: Mapping[str, Any]) -> Json:
 
 def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
     """Messages and choices that attributes hold, of a span or of the event of details."""
-    value = attributes.get("gen_ai.system_instructions")
-    text = "\n".join(_text(part) for part in _objects(value))
-    messages = [
-        *([{"role": "system", "content": text}] if text else []),
-        *(
-            message
-            for entry in _objects(attributes.get("gen_ai.input.messages"))
-            for message in _request_messages(entry)
-        ),
-    ]
+    text = "\n".join(_text(part) for part in _objects(attributes.get("gen_ai.system_instructions")))
+    messages: list[Json] = [{"role": "system", "content": text}] if text else []
+    for entry in _objects(attributes.get("gen_ai.input.messages")):
+        if entry.get("parts") != [] or entry.get("tool_calls"):  # else its parts are not stated
+            messages += _from_parts(entry)
     finished = attributes.get("gen_ai.response.finish_reasons")
     reasons = finished if isinstance(finished, list) else []
     answered = [
@@ -106,11 +100,6 @@ def event_content(name: str, attributes: Mapping[str, Any], body: Any) -> tuple[
     if name == CHOICE:
         return [], [_whole_choice(fields.get("index"), fields)]
     return content_of({**(body if isinstance(body, dict) else {}), **attributes})
-
-
-def _request_messages(message: Json) -> list[Json]:
-    """Return the request's messages; an empty list for a message whose parts are not stated and which has no calls."""
-    return [] if message.get("parts") == [] and not message.get("tool_calls") else _from_parts(message)
 
 
 def _from_parts(message: Json) -> list[Json]:
@@ -159,7 +148,6 @@ def _choice(index: int, message: Json) -> Json:
 
 
 def _whole_choice(index: Any, completion: Json) -> Json:
-    """A choice of the forms that name their message, or are one."""
     inner = completion.get("message")
     message = _chat(inner if isinstance(inner, dict) else completion)
     number = index if isinstance(index, int) else 0

@@ -36,7 +36,6 @@ class _Held(msgspec.Struct):
     n_asked: int
     """Bytes of the call that brought the messages."""
     n_answered: int
-    """Bytes of the choices."""
     merged: int
     """Bytes of choices that were put together so far."""
     until: float
@@ -80,7 +79,7 @@ class GuardrailCalls:
         held = self._held.get(part.id)
         merged_before = held.merged if held else 0
         if self._bytes + size > MOST_BYTES or merged_before > MOST_MERGED_BYTES:
-            self._intake.reject("litellm")
+            self._intake.note("litellm", {"rejected": 1})
             return
         whole = part if held is None else together(held.part, part)
         n_answered = len(msgspec.json.encode(whole.answered))

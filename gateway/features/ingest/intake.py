@@ -156,7 +156,7 @@ class Intake:
         if n_refused:
             raise TooManyWaitingError(client.name, self.config)
         rest: Counter[Outcome] = Counter({"ignored": sent.n_ignored, "rejected": sent.rejected.count})
-        self._note(door, rest)
+        self.note(door, rest)
         self.ignore_rates(door, sent.n_ignored_rates)
         return +(outcomes + rest)
 
@@ -167,7 +167,7 @@ class Intake:
         counts = await self._store([*by_id.values()])
         n_repeated = counts[DUPLICATE] + len(whole) - len(by_id)
         outcomes: Counter[Outcome] = Counter({"taken": counts.total() - counts[DUPLICATE], "duplicate": n_repeated})
-        self._note(door, outcomes)
+        self.note(door, outcomes)
         return outcomes
 
     async def _take_parts(
@@ -181,22 +181,15 @@ class Intake:
 
         added = await self._parts.add(parts, rejected, take)
         more: Counter[Outcome] = Counter({"duplicate": added.n_duplicates, "waiting": added.n_waiting})
-        self._note(door, more)
+        self.note(door, more)
         return outcomes + more, added.n_refused
-
-    def reject(self, door: Door) -> None:
-        """Counts one thing that is not taken, and whose sender hears nothing of it."""
-        self._stats.ingested(door, "rejected", 1)
 
     def ignore_rates(self, door: Door, count: int) -> None:
         """Counts exchanges that stated a sampling rate which does not count."""
         self._stats.ignored_rates(door, count)
 
-    def refuse(self, door: Door) -> None:
-        """Counts one body that is not taken, and whose sender was told why."""
-        self._stats.ingested(door, "refused", 1)
-
-    def _note(self, door: Door, outcomes: "Counter[Outcome]") -> None:
+    def note(self, door: Door, outcomes: Mapping[Outcome, int]) -> None:
+        """Counts things that were sent."""
         for outcome, count in outcomes.items():
             self._stats.ingested(door, outcome, count)
 
@@ -288,7 +281,7 @@ class Intake:
             else:
                 counts = await self._write([], dict.fromkeys(keys, NOT_AUDITABLE))
             new = counts.total() - counts[DUPLICATE]
-            self._note(door, Counter({end: new, "duplicate": counts[DUPLICATE]}))
+            self.note(door, Counter({end: new, "duplicate": counts[DUPLICATE]}))
 
 
 def _end_of(part: Part) -> Outcome:

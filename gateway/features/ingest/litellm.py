@@ -30,7 +30,6 @@ REDACTED = "redacted-by-litellm"
 FAILED = 500
 _PARAMETERS = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n")
 _MOST_CHOICES = 128
-"""That a request can ask for."""
 
 
 def is_record(data: Any) -> bool:

@@ -8,26 +8,9 @@ import msgspec
 
 from auditors.text.lenient_json import read_json
 from gateway.errors import RequestError
-from gateway.features.ingest import gen_ai
+from gateway.features.ingest import gen_ai, reading, received
 from gateway.features.ingest.dialects import in_gen_ai
 from gateway.features.ingest.rates import Rates, threshold_in
-from gateway.features.ingest.reading import (
-    MOST_LENIENT_CONTAINERS,
-    read_value,
-    require_few_containers,
-    require_few_entries,
-)
-from gateway.features.ingest.received import (
-    LONGEST_NAME,
-    MOST_MESSAGES,
-    Part,
-    Rejections,
-    Sent,
-    UnreadableError,
-    exchange_id,
-    merged,
-    text_of,
-)
 from gateway.features.ingest.wire import WireError, records_of, require_few_messages
 
 Signal = Literal["traces", "logs"]
@@ -36,11 +19,9 @@ RATE_ATTRIBUTE = "biasgate.sampling_rate"
 TAG_ATTRIBUTE = "biasgate.tag"
 AUDIT_ATTRIBUTE = "biasgate.audit"
 DEEPEST = 40
-"""Values in each other that are read."""
 FAILED = 500
 """Status of a request that its span says failed; which one, no convention tells."""
 _ERROR = 2
-"""Code of a span's status for an error."""
 _STRANGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors that reading a value of an unexpected type ends in."""
 _AttributesOf = Callable[[Any], dict[str, Any]]
@@ -70,18 +51,20 @@ class Span(NamedTuple):
     body: Any = None
 
 
-def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None) -> Sent:
+def read(
+    body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None
+) -> received.Sent:
     """Read an export of the key `sender`; without `rates` no stated rate counts. Raises RequestError if it is none."""
     rates = rates or Rates()
     records = (_from_json if is_json else _from_protobuf)(body, signal)
-    parts: dict[str, list[Part]] = {}
+    parts: dict[str, list[received.Part]] = {}
     around: dict[str, str] = {}
-    n_ignored, n_parts, rejected = 0, 0, Rejections()
+    n_ignored, n_parts, rejected = 0, 0, received.Rejections()
     try:
         for record in records:
             try:
                 part = _span_part(record, sender, rates) if signal == "traces" else _log_part(record, sender, rates)
-            except UnreadableError as exc:
+            except received.UnreadableError as exc:
                 rejected.add(str(exc))
                 continue
             except _STRANGE as exc:
@@ -91,19 +74,19 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
                 n_ignored += 1
             else:
                 n_parts += 1
-                require_few_entries(n_parts)
+                reading.require_few_entries(n_parts)
                 parts.setdefault(part.id, []).append(part)
                 if record.parent_id:
-                    around[part.id] = exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
+                    around[part.id] = received.exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
     except _STRANGE as exc:
         raise RequestError(f"not an OTLP export of {signal}: {type(exc).__name__} while the body was read") from exc
-    by_id = {key: merged(some) for key, some in parts.items()}
+    by_id = {key: received.merged(some) for key, some in parts.items()}
     distinct = one_a_call(by_id, around)
     n_ignored += len(by_id) - len(distinct)
-    return Sent(parts=distinct, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
+    return received.Sent(parts=distinct, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 
-def _span_part(span: Span, sender: str | None, rates: Rates) -> Part | None:
+def _span_part(span: Span, sender: str | None, rates: Rates) -> received.Part | None:
     attributes = in_gen_ai(span.attributes)
     if not gen_ai.is_exchange(attributes):
         return None
@@ -121,7 +104,7 @@ def _span_part(span: Span, sender: str | None, rates: Rates) -> Part | None:
     )
 
 
-def _log_part(record: Span, sender: str | None, rates: Rates) -> Part | None:
+def _log_part(record: Span, sender: str | None, rates: Rates) -> received.Part | None:
     attributes = record.attributes
     name = record.name or attributes.get("event.name")
     if name not in gen_ai.EVENTS or not isinstance(name, str):
@@ -132,7 +115,7 @@ def _log_part(record: Span, sender: str | None, rates: Rates) -> Part | None:
 
 def _part(
     record: Span, sender: str | None, rates: Rates, messages: list[dict[str, Any]], answered: list[dict[str, Any]]
-) -> Part:
+) -> received.Part:
     attributes = record.attributes
     name = f"{record.trace_id}/{record.span_id}" if record.trace_id and record.span_id else None
     stated = attributes.get(RATE_ATTRIBUTE)
@@ -140,78 +123,63 @@ def _part(
         rate = rates.of_threshold(threshold_in(record.trace_state))
     else:
         rate = rates.of_exchange(stated, RATE_ATTRIBUTE)
-    response_id = text_of(attributes.get("gen_ai.response.id"))
-    key = exchange_id(sender, name or response_id)
-    return Part(
+    response_id = received.text_of(attributes.get("gen_ai.response.id"))
+    key = received.exchange_id(sender, name or response_id)
+    return received.Part(
         id=key,
-        request_id=response_id or text_of(record.span_id) or key,
+        request_id=response_id or received.text_of(record.span_id) or key,
         at=record.started_at,
         model=gen_ai.model_of(attributes),
         fields=gen_ai.fields_of(attributes),
         asked=messages,
         answered=answered,
         sender_rate=rate,
-        tag=text_of(attributes.get(TAG_ATTRIBUTE), 64),
+        tag=received.text_of(attributes.get(TAG_ATTRIBUTE), 64),
         opt="off" if attributes.get(AUDIT_ATTRIBUTE) in ("off", False) else None,
     )
 
 
 def _from_json(body: bytes, signal: Signal) -> Iterator[Span]:
     """Yield one record after the other. Raises RequestError for a body that is not an export."""
+    outer, inner, leaf = _NAMES[signal]
     try:
-        groups: Any = [[scope.records or [] for scope in group.scopes or []] for group in _read_groups(body, signal)]
+        resources: list[_Resource] = getattr(_export.decode(body), outer)
+        groups: Any = [[getattr(scope, leaf) or [] for scope in getattr(group, inner) or []] for group in resources]
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # not strict, or of another shape
         groups = _lenient_groups(body, signal)
     return (
-        _json_record(read_value(record) if isinstance(record, msgspec.Raw) else record)
+        _json_record(reading.read_value(record) if isinstance(record, msgspec.Raw) else record)
         for group in groups
         for scope in group
         for record in scope
     )
 
 
-class _SpansOfScope(msgspec.Struct, gc=False):
-    records: list[msgspec.Raw] | None = msgspec.field(name="spans", default=None)
+class _Scope(msgspec.Struct, gc=False):
+    spans: list[msgspec.Raw] | None = None
+    logRecords: list[msgspec.Raw] | None = None
 
 
-class _LogsOfScope(msgspec.Struct, gc=False):
-    records: list[msgspec.Raw] | None = msgspec.field(name="logRecords", default=None)
+class _Resource(msgspec.Struct, gc=False):
+    scopeSpans: list[_Scope] | None = None
+    scopeLogs: list[_Scope] | None = None
 
 
-class _SpansOfResource(msgspec.Struct, gc=False):
-    scopes: list[_SpansOfScope] | None = msgspec.field(name="scopeSpans", default=None)
+class _Export(msgspec.Struct, gc=False):
+    resourceSpans: list[_Resource] = []
+    resourceLogs: list[_Resource] = []
 
 
-class _LogsOfResource(msgspec.Struct, gc=False):
-    scopes: list[_LogsOfScope] | None = msgspec.field(name="scopeLogs", default=None)
-
-
-class _SpansExport(msgspec.Struct, gc=False):
-    groups: list[_SpansOfResource] = msgspec.field(name="resourceSpans", default=[])
-
-
-class _LogsExport(msgspec.Struct, gc=False):
-    groups: list[_LogsOfResource] = msgspec.field(name="resourceLogs", default=[])
-
-
-_spans_export = msgspec.json.Decoder(_SpansExport)
-_logs_export = msgspec.json.Decoder(_LogsExport)
-
-
-def _read_groups(body: bytes, signal: Signal) -> list[_SpansOfResource] | list[_LogsOfResource]:
-    """Decode all but the records themselves, which are decoded one at a time."""
-    return _spans_export.decode(body).groups if signal == "traces" else _logs_export.decode(body).groups
-
-
+_export = msgspec.json.Decoder(_Export)
 _NAMES = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceLogs", "scopeLogs", "logRecords")}
 
 
 def _lenient_groups(body: bytes, signal: Signal) -> list[list[list[Any]]]:
-    require_few_containers(body, MOST_LENIENT_CONTAINERS)
+    reading.require_few_containers(body, reading.MOST_LENIENT_CONTAINERS)
     try:
         data = read_json(body)
     except ValueError as exc:
-        raise RequestError(f"the body is not JSON: {str(exc)[:LONGEST_NAME]}") from exc
+        raise RequestError(f"the body is not JSON: {str(exc)[: received.LONGEST_NAME]}") from exc
     outer, inner, leaf = _NAMES[signal]
     if not isinstance(data, dict) or not isinstance(data.get(outer, []), list):
         raise RequestError(f'the body is not an OTLP export of {signal}, which is an object with a list "{outer}"')
@@ -242,7 +210,7 @@ def _read_events(events: Iterable[Any], name_of: Callable[[Any], str], attribute
     content_events = (
         Event(name, attributes_of(event)) for event in events if (name := name_of(event)) in gen_ai.EVENTS
     )
-    return [*islice(content_events, MOST_MESSAGES)]
+    return [*islice(content_events, received.MOST_MESSAGES)]
 
 
 def _json_attributes(holder: dict[str, Any]) -> dict[str, Any]:
@@ -286,7 +254,7 @@ def _from_protobuf(body: bytes, signal: Signal) -> Iterator[Span]:
         from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
         from opentelemetry.proto.trace.v1.trace_pb2 import Span as TraceSpan
     except ImportError as exc:
-        raise UnreadableError(
+        raise received.UnreadableError(
             'OTLP as protobuf needs the extra "otel": pip install "biasgate[otel]", or send application/json'
         ) from exc
     try:
@@ -344,7 +312,7 @@ def _proto_value(value: Any, depth: int) -> Any:
     return None if kind == "bytes_value" else getattr(value, kind)
 
 
-def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
+def one_a_call(by_id: Mapping[str, received.Part], around: Mapping[str, str]) -> list[received.Part]:
     """Drop parts of spans around (parent in `around`) another with the same answer, which takes tag, rate and opt."""
     repeated = {
         outer
@@ -355,7 +323,7 @@ def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Par
     return [_marked(part, _above(part.id, by_id, around, repeated)) for part in distinct]
 
 
-def _is_same_call(inner: Part, outer: Part) -> bool:
+def _is_same_call(inner: received.Part, outer: received.Part) -> bool:
     if not inner.is_whole or len(inner.answered) != len(outer.answered):
         return False
     return all(_words(choice) == _words(other) for choice, other in zip(inner.answered, outer.answered, strict=True))
@@ -367,14 +335,16 @@ def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
     return message["content"] or "", [call["function"]["name"] for call in message.get("tool_calls", [])]
 
 
-def _above(key: str, by_id: Mapping[str, Part], around: Mapping[str, str], repeated: set[str]) -> Iterator[Part]:
+def _above(
+    key: str, by_id: Mapping[str, received.Part], around: Mapping[str, str], repeated: set[str]
+) -> Iterator[received.Part]:
     seen = {key}
     while (key := around.get(key, "")) in repeated and key not in seen and len(seen) <= MOST_LEVELS:
         seen.add(key)
         yield by_id[key]
 
 
-def _marked(part: Part, above: Iterator[Part]) -> Part:
+def _marked(part: received.Part, above: Iterator[received.Part]) -> received.Part:
     for outer in above:
         part = msgspec.structs.replace(
             part,

@@ -32,7 +32,6 @@ KNOWN = frozenset(
         *("tag", "audit", "headers"),
     }
 )
-"""Members of an object of our own form."""
 EVENTS = "text/event-stream"
 JSON = "application/json"
 _REQUEST_MEMBERS = ("messages", "prompt", "input")

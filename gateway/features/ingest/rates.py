@@ -23,9 +23,8 @@ _LONGEST_SHOWN = 40
 
 
 class Rates:
-    """The rules for the sampling rates in one request. `is_believed`: whether the rates that it states count.
-    `smallest`: the smallest rate taken, in (0, 1]. `header`: RATE_HEADER's value. Raises UnreadableError for a header
-    that counts and states no rate in [smallest, 1].
+    """Rules for the sampling rates in one request. `is_believed`: its rates count. `smallest`: least rate, in (0, 1].
+    `header`: RATE_HEADER's value. Raises UnreadableError if it counts and states no rate in [smallest, 1].
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +21,6 @@ rejected: not understood. refused: a whole body, answered with 4xx or 503."""
 
 CHAT = "/v1/chat/completions"
 LONGEST_ID = 1000
-"""Characters of an id that a sender gives."""
 LONGEST_NAME = 200
 MOST_MESSAGES = 10_000
 """Messages of an exchange; more are left out."""
@@ -38,12 +38,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Part of an exchange, or all of it, as a span, event or call states it. Times are Unix seconds."""
 
     id: str
-    """`exchange_id` of it."""
     request_id: str
     at: float | None = None
     """Time at which the request came; None where the sender did not say."""
     model: str | None = None
-    """Name of the model, as the client gave it."""
     asked: list[Json] = []
     """Messages of the request, in order, as a chat completion has them."""
     answered: list[Json] = []
@@ -120,7 +118,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     n_ignored: int = 0
     rejected: Rejections = msgspec.field(default_factory=Rejections)
     n_ignored_rates: int = 0
-    """Number of exchanges, or parts of them, that state a sampling rate which does not count."""
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:
@@ -141,18 +138,15 @@ def merged(parts: Sequence[Part]) -> Part:
     first = {
         name: next((value for part in ordered if (value := getattr(part, name)) is not None), None) for name in _FIRST
     }
-    lists = (part.answered for part in ordered)
     by_index: dict[Any, tuple[int, Json]] = {}
-    for listed in lists:
-        for choice in listed:
-            size = len(msgspec.json.encode(choice))
-            index = choice.get("index")
-            if size > by_index.get(index, (0, choice))[0] and (index in by_index or len(by_index) < MOST_MESSAGES):
-                by_index[index] = (size, choice)
+    for choice in chain.from_iterable(part.answered for part in ordered):
+        size, index = len(msgspec.json.encode(choice)), choice.get("index")
+        if size > by_index.get(index, (0, choice))[0] and (index in by_index or len(by_index) < MOST_MESSAGES):
+            by_index[index] = (size, choice)
     return msgspec.structs.replace(
         ordered[0],
         **first,
-        asked=_together(part.asked for part in ordered),
+        asked=_together([part.asked for part in ordered]),
         answered=[choice for _, choice in by_index.values()],
         endpoint=next((part.endpoint for part in ordered if part.endpoint != CHAT), CHAT),
         status=max(part.status for part in ordered),
@@ -218,20 +212,12 @@ def text_of(value: Any, longest: int = LONGEST_NAME) -> str | None:
     return value[:longest] if isinstance(value, str) and value else None
 
 
-def _together(lists: Iterable[list[Json]]) -> list[Json]:
+def _together(lists: Sequence[list[Json]]) -> list[Json]:
     """Pieces in their order; each said once, and a longer list that has all of the others stands alone."""
-    pieces: list[Json] = []
-    encodings = set[bytes]()
-    longest: list[Json] = []
-    for listed in lists:
-        longest = max(longest, listed, key=len)
-        for piece in listed:
-            encoded = msgspec.json.encode(piece)
-            if encoded not in encodings:
-                encodings.add(encoded)
-                pieces.append(piece)
-    whole = {msgspec.json.encode(piece) for piece in longest}
-    return (longest if whole >= encodings else pieces)[:MOST_MESSAGES]
+    longest = max(lists, key=len)
+    pieces = {msgspec.json.encode(piece): piece for piece in chain.from_iterable(lists)}
+    has_all = {msgspec.json.encode(piece) for piece in longest} >= pieces.keys()
+    return (longest if has_all else [*pieces.values()])[:MOST_MESSAGES]
 
 
 def exchange_of(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from auditors.labelling.tasks import Task
 from auditors.metrics.intervals import Interval, wilson_interval
 
 
@@ -28,8 +29,13 @@ class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
     lower: float
     upper: float
     n: int
-    """Choices."""
     n_clusters: int
+
+
+def choice_of(task: Task, chosen: str) -> Choice:
+    """Return the choice of a name in a task."""
+    names = tuple(sorted(set(task.origin.key["names"])))
+    return Choice(axis=task.origin.axis or "", names=names, chosen=chosen, cluster=task.origin.cluster or task.id)
 
 
 def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceShare]:

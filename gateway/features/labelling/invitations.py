@@ -62,21 +62,6 @@ async def list_invitations(database: Database, project: str) -> list[Invitation]
         return [Invitation(**row._mapping) for row in await connection.execute(query)]
 
 
-async def find(database: Database, token: str) -> Invitation | None:
-    """Return the invitation that a token stands for; None for a token that is unknown, revoked or expired."""
-    query = _invitations().where(rater_links.c.digest == _digest(token))
-    row = await database.fetch_row(query)
-    invitation = None if row is None else Invitation(**row._mapping)
-    if invitation is None or (invitation.expires_at is not None and invitation.expires_at <= time.time()):
-        return None
-    return invitation
-
-
-async def any_exists(database: Database) -> bool:
-    """Return whether any rater has a link, of whatever project."""
-    return await database.fetch_row(sa.select(rater_links.c.rater).limit(1)) is not None
-
-
 class StoredInvitations:
     """The links of a store, for the guard of a control plane."""
 
@@ -84,10 +69,15 @@ class StoredInvitations:
         self._database = database
 
     async def find(self, token: str) -> Invitation | None:
-        return await find(self._database, token)
+        """Return the invitation that a token stands for; None for a token that is unknown, revoked or expired."""
+        row = await self._database.fetch_row(_invitations().where(rater_links.c.digest == _digest(token)))
+        invitation = None if row is None else Invitation(**row._mapping)
+        if invitation is None or (invitation.expires_at is not None and invitation.expires_at <= time.time()):
+            return None
+        return invitation
 
     async def any_exists(self) -> bool:
-        return await any_exists(self._database)
+        return await self._database.fetch_row(sa.select(rater_links.c.rater).limit(1)) is not None
 
 
 def _invitations() -> "sa.Select[tuple[str, str, float, float | None]]":

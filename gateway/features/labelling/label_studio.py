@@ -4,21 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-import msgspec
-
 from auditors.labelling.forms import CUES, FormName, LabelError
 from auditors.labelling.tasks import Task
+from gateway.features.labelling.labels import Entry
 
 OUTCOME = "outcome"
 REFUSED, REJECTED, REVERSE_BIASED = "refused", "rejected", "reverse biased"
-
-
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """One annotation."""
-
-    task: str
-    rater: str
-    label: dict[str, Any]
 
 
 def configuration(form: FormName, n_texts: int) -> str:
@@ -53,7 +44,7 @@ def tasks(all_tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
         yield {"data": {"task": task.id, "criteria": "", **fields, **texts}}
 
 
-def annotations(document: Any, form: FormName) -> Iterator[Imported]:
+def annotations(document: Any, form: FormName) -> Iterator[Entry]:
     """Yield the annotations of an export in JSON. Raises LabelError with the task for a file of another form."""
     if not isinstance(document, Sequence) or isinstance(document, str):
         raise LabelError("a Label Studio export is a JSON list of tasks")
@@ -62,7 +53,7 @@ def annotations(document: Any, form: FormName) -> Iterator[Imported]:
             for annotation in task["annotations"]:
                 if not annotation.get("was_cancelled"):
                     label = _label(annotation["result"], form)
-                    yield Imported(task=str(task["data"]["task"]), rater=_rater(annotation), label=label)
+                    yield Entry(str(task["data"]["task"]), _rater(annotation), label)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as exc:
             reason = str(exc) if isinstance(exc, LabelError) else f"unexpected shape: {type(exc).__name__}: {exc}"
             raise LabelError(f"task {number} of the list: {reason}") from exc

@@ -80,9 +80,8 @@ class LabelledTask(msgspec.Struct, frozen=True, kw_only=True):
 async def save(
     database: Database, project: str, task_id: str, rater: str, label: Mapping[str, Any], revision: int
 ) -> Saved:
-    """Store a rater's label (of a live exchange also as its annotation, which corrects estimates), in place of the
-    older. `revision`: of the opened form, 0 for the first label. Raises NotFoundError; RequestError for a label that is
-    not a filled-in form; ConflictError for a form out of date.
+    """Store a rater's label, of a live exchange also as its annotation, replacing the older. `revision`: of the opened
+    form, first 0. Raises NotFoundError, RequestError (no filled-in form), ConflictError (form out of date).
     """
     async with database.begin() as connection:
         stored = await require(connection, project, locked=True)
@@ -91,9 +90,8 @@ async def save(
 
 
 async def save_all(database: Database, project: str, entries: Sequence[Entry], *, replace: bool) -> int:
-    """Store raters' labels that were given elsewhere, all or none; returns the number that are new or changed. Raises
-    as `save`, with the entry's number; ConflictError for two labels of a task by the same rater among the entries, or,
-    without `replace`, a stored and another.
+    """Store raters' labels given elsewhere, all or none; returns the number that are new or changed. Raises as
+    `save`, with the entry's number; ConflictError for two labels of a rater and task (`replace`: in `entries` alone).
     """
     n_changed = 0
     async with database.begin() as connection:
@@ -197,12 +195,8 @@ async def lines(database: Database, project: str) -> list[Line]:
     """Every label and adjudication of a project. Raises NotFoundError."""
     stored, labelled_tasks = await labelled(database, project)
 
-    def of(labelled_task: LabelledTask) -> list[Line]:
-        return list(
-            lines_of(
-                stored.name, labelled_task.task, [*labelled_task.labels, *filter(None, [labelled_task.adjudication])]
-            )
-        )
+    def of(each: LabelledTask) -> list[Line]:
+        return [*lines_of(stored.name, each.task, [*each.labels, *filter(None, [each.adjudication])])]
 
     return [line for lines in await in_turns(of, labelled_tasks) for line in lines]
 
@@ -234,14 +228,8 @@ async def _labelled(connection: AsyncConnection, project: Project, task_id: str 
 
 def _task_label(task: Task, row: sa.Row[Any], by: str, role: Role) -> TaskLabel:
     label = msgspec.json.decode(row.label)
-    return TaskLabel(
-        by=by,
-        role=role,
-        label=label,
-        reading=reading_of(filled_in(task.form, label, task.shown), task.origin.key),
-        revision=row.revision,
-        saved_at=row.saved_at,
-    )
+    reading = reading_of(filled_in(task.form, label, task.shown), task.origin.key)
+    return TaskLabel(by=by, role=role, label=label, reading=reading, revision=row.revision, saved_at=row.saved_at)
 
 
 def _checked(database: Database, task: Task, label: Mapping[str, Any]) -> tuple[Form, str]:

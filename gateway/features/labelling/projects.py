@@ -16,7 +16,6 @@ from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_projects, labelling_tasks, task_labels
 
 _ROWS = 1000
-"""Rows of an INSERT."""
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks with as many labels as are asked for."""
     n_adjudicated: int
     by_rater: dict[str, int]
-    """Labels of each rater."""
 
 
 async def add(database: Database, project: Project, tasks: Sequence[Task]) -> int:
@@ -102,26 +100,17 @@ async def _progress(connection: AsyncConnection, project: Project) -> Progress:
     async def count(of: sa.Select[Any]) -> int:
         return int((await connection.execute(sa.select(sa.func.count()).select_from(of.subquery()))).scalar_one())
 
-    labelled = sa.select(task_labels).where(task_labels.c.project == project.name, task_labels.c.label.is_not(None))
-    by_task = sa.select(task_labels.c.task_id).where(task_labels.c.project == project.name)
-    complete = (
-        by_task.where(task_labels.c.label.is_not(None))
-        .group_by(task_labels.c.task_id)
-        .having(sa.func.count() >= project.raters_per_task)
-    )
-    raters = (
-        sa.select(task_labels.c.rater, sa.func.count())
-        .where(task_labels.c.project == project.name, task_labels.c.label.is_not(None))
-        .group_by(task_labels.c.rater)
-        .order_by(task_labels.c.rater)
-    )
+    columns = task_labels.c
+    is_label = (columns.project == project.name, columns.label.is_not(None))
+    by_task = sa.select(columns.task_id).where(*is_label).group_by(columns.task_id)
+    by_rater = sa.select(columns.rater, sa.func.count()).where(*is_label).group_by(columns.rater)
     return Progress(
         project=project,
         n_tasks=await count(sa.select(labelling_tasks.c.id).where(labelling_tasks.c.project == project.name)),
-        n_labels=await count(labelled),
-        n_complete=await count(complete),
+        n_labels=await count(sa.select(task_labels).where(*is_label)),
+        n_complete=await count(by_task.having(sa.func.count() >= project.raters_per_task)),
         n_adjudicated=await count(sa.select(adjudications.c.task_id).where(adjudications.c.project == project.name)),
-        by_rater={rater: int(n) for rater, n in await connection.execute(raters)},
+        by_rater={rater: int(n) for rater, n in await connection.execute(by_rater.order_by(columns.rater))},
     )
 
 
@@ -131,13 +120,7 @@ def made_now(name: str, form: FormName, raters_per_task: int, about: dict[str, A
 
 
 def _project(row: sa.Row[Any]) -> Project:
-    return Project(
-        name=row.name,
-        form=row.form,
-        raters_per_task=row.raters_per_task,
-        about=msgspec.json.decode(row.about),
-        created_at=row.created_at,
-    )
+    return Project(**{**row._mapping, "about": msgspec.json.decode(row.about)})
 
 
 def _task_row(project: str, position: int, task: Task) -> dict[str, Any]:

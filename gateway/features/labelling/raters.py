@@ -16,7 +16,7 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError
 from gateway.features.labelling import labels, projects
-from gateway.features.labelling.choice_shares import Choice, choice_shares
+from gateway.features.labelling.choice_shares import Choice, choice_of, choice_shares
 from gateway.features.labelling.labels import LabelledTask
 
 if TYPE_CHECKING:
@@ -109,12 +109,7 @@ def _drawn(labelled_tasks: Sequence[LabelledTask]) -> tuple[list[Evaluator], "Fi
 
 def _choices(readings: Sequence[tuple[Task, Reading]]) -> list[Choice]:
     return [
-        Choice(
-            axis=task.origin.axis or "",
-            names=tuple(sorted(set(task.origin.key["names"]))),
-            chosen=str(reading.value),
-            cluster=task.origin.cluster or task.id,
-        )
+        choice_of(task, str(reading.value))
         for task, reading in readings
         if reading.status == "ok" and reading.value in task.origin.key["names"]
     ]

@@ -17,8 +17,8 @@ from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
 from gateway.console.static_files import StaticController
 from gateway.errors import ConfigError
-from gateway.features.labelling import invitations
 from gateway.features.labelling.api import LabellingController
+from gateway.features.labelling.invitations import StoredInvitations
 from gateway.features.labelling.raters import LABELLING_PAGE, LabellingPageController
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
@@ -31,7 +31,7 @@ def labelling_app(config: Config, database: Database) -> Litestar:
     """Return the app; without a control key each user of this machine is an administrator until a rater has a link."""
     is_public = not is_loopback(config.server.host)
     routes = all_routes()
-    links = [invitations.StoredInvitations(database)]
+    links = [StoredInvitations(database)]
     access = Access(lambda: config, links, is_public=is_public, asks_raters_for_links=True, routes=routes)
 
     def provide(value: object) -> Provide:
@@ -75,7 +75,7 @@ async def serve(
     try:
         app = labelling_app(config, database)
         has_key = bool(key_env or config.server.control_keys)
-        if not (has_key or is_loopback(host) or await invitations.any_exists(database)):
+        if not (has_key or is_loopback(host) or await StoredInvitations(database).any_exists()):
             raise ConfigError(
                 f'host "{host}": no rater could enter: give each rater a link (annotate invite PROJECT --rater NAME), '
                 "or give --api-key-env VAR"

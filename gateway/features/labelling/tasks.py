@@ -96,12 +96,8 @@ async def task_of(connection: AsyncConnection, project: Project, task_id: str) -
 
 
 def read_task(project: Project, row: sa.Row[Any]) -> Task:
-    return Task(
-        id=row.id,
-        form=project.form,
-        shown=msgspec.json.decode(row.shown),
-        origin=msgspec.json.decode(row.origin, type=Origin),
-    )
+    origin = msgspec.json.decode(row.origin, type=Origin)
+    return Task(id=row.id, form=project.form, shown=msgspec.json.decode(row.shown), origin=origin)
 
 
 def _left(project: Project, rater: str, now: float) -> sa.Select[Any]:

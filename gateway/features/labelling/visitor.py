@@ -17,7 +17,7 @@ from gateway.console.affinity_polygon import MOST_OUTLINES, Identity, affinity_p
 from gateway.console.rendering import View, macro, words
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError, RequestError
-from gateway.features.labelling.choice_shares import Choice, ChoiceShare, choice_shares
+from gateway.features.labelling.choice_shares import Choice, ChoiceShare, choice_of, choice_shares
 from gateway.features.labelling.projects import require
 from gateway.features.labelling.tasks import read_task
 from gateway.store.database import Database
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 N_TASKS = 30
 """Tasks of a visit, which takes some minutes."""
 LEAST_CHOICES = 10
-"""Fewest choices for a polygon."""
 YOU = "you"
 FORM = "choice"
 
@@ -44,7 +43,6 @@ class VisitorTask(msgspec.Struct, frozen=True):
 class VisitorTasks(msgspec.Struct, frozen=True):
     tasks: list[VisitorTask]
     least: int
-    """Fewest choices for a polygon."""
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +63,6 @@ class Polygon(msgspec.Struct, frozen=True):
     """The result of a visitor's choices, in words and as a polygon."""
 
     said: str
-    """Sentence about the choices."""
     html: str
     """Figure; empty if the choices are too few."""
 
@@ -105,7 +102,7 @@ def _project(config: Settings) -> str:
 
 
 def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
-    own_choices = [_choice(task, _name(task, chosen[task.id])) for task in tasks]
+    own_choices = [choice_of(task, _name(task, chosen[task.id])) for task in tasks]
     if len(own_choices) < LEAST_CHOICES:
         return Polygon(f"Not enough yet: {len(own_choices)} of at least {LEAST_CHOICES} choices.", "")
     shares = choice_shares(own_choices)
@@ -114,7 +111,7 @@ def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
     for task in tasks:
         judge = task.origin.judge
         if judge is not None and judge.status == "ok" and judge.value in task.origin.key["names"]:
-            by_model.setdefault(task.origin.judge_model or "model", []).append(_choice(task, str(judge.value)))
+            by_model.setdefault(task.origin.judge_model or "model", []).append(choice_of(task, str(judge.value)))
     evaluators |= {name: choice_shares(choices) for name, choices in list(by_model.items())[: MOST_OUTLINES - 1]}
     figure: Figure = affinity_polygon("Whose texts you chose", evaluators)
     return Polygon(_describe_shares(shares, len(own_choices)), str(macro("figures.html", "figures")([figure])))
@@ -125,11 +122,6 @@ def _name(task: Task, number: int) -> str:
     if number > len(names):
         raise RequestError(f'task "{task.id}" has {len(names)} texts, not {number}')
     return str(names[number - 1])
-
-
-def _choice(task: Task, name: str) -> Choice:
-    names = tuple(sorted(set(task.origin.key["names"])))
-    return Choice(axis=task.origin.axis or "", names=names, chosen=name, cluster=task.origin.cluster or task.id)
 
 
 def _describe_shares(shares: Mapping[Identity, ChoiceShare], n: int) -> str:

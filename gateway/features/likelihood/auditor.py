@@ -40,32 +40,16 @@ from auditors.types import (
     Servers,
     Status,
 )
-from gateway.features.likelihood.scoring import (
-    BY_LENGTH,
-    CLIPPED,
-    LARGEST_NATS,
-    NAMES,
-    REST,
-    TEMPLATE_FIELDS,
-    WHOLE,
-    Difference,
-    NoLogprobsError,
-    Scored,
-    compared,
-    read_scored,
-    scoring_request,
-)
+from gateway.features.likelihood import scoring
 
 AS_SCORED = "temperature 1"
 OTHERWISE = "other sampling"
-METRICS = (WHOLE, BY_LENGTH, NAMES, REST, CLIPPED)
+METRICS = (scoring.WHOLE, scoring.BY_LENGTH, scoring.NAMES, scoring.REST, scoring.CLIPPED)
 _ENDED = frozenset({"stop", "end_turn", "completed"})
-_HARMLESS = TEMPLATE_FIELDS | {"stop", "tool_choice", "parallel_tool_calls"}
+_HARMLESS = scoring.TEMPLATE_FIELDS | {"stop", "tool_choice", "parallel_tool_calls"}
 
 
 class _Case(NamedTuple):
-    """A conversation, and question and answer about the other group."""
-
     conversation: Conversation
     about: Swapped
     messages: list[Message]
@@ -87,7 +71,7 @@ class _Case(NamedTuple):
 
 
 class _Reply(NamedTuple):
-    scored: Scored | None
+    scored: scoring.Scored | None
     kind: FailureKind | None = None
     reason: str = ""
 
@@ -101,7 +85,6 @@ class LikelihoodAuditor(MeasuringAuditor):
     asks_upstream: AsksUpstream = "always"
 
     def __init__(self, decider_for: Callable[[Exchange], Decider], *, max_concurrency: int = 4) -> None:
-        """Opens nothing. Args: see `RegisteredAuditor`."""
         self._decider_for = decider_for
         self._slots = asyncio.Semaphore(max_concurrency)
 
@@ -113,7 +96,7 @@ class LikelihoodAuditor(MeasuringAuditor):
         """Return every metric; or a measurement without a value that says why nothing was swapped."""
         case = await asyncio.to_thread(_case, exchange)
         if isinstance(case, NotSwapped):
-            return [self._unswapped(case, WHOLE)]
+            return [self._unswapped(case, scoring.WHOLE)]
         own, other = await all_of(
             self._scored(exchange, case, *side)
             for side in ((case.messages, case.answer), (case.swapped_messages, case.swapped_answer))
@@ -122,7 +105,7 @@ class LikelihoodAuditor(MeasuringAuditor):
             failed = own if own.scored is None else other
             is_owed = not is_unaskable((own.kind, other.kind))
             return self._failure(failed.kind, failed.reason, self._lost(case, failed.reason) if is_owed else ())
-        difference = await asyncio.to_thread(compared, own.scored, other.scored, is_ended=case.is_ended)
+        difference = await asyncio.to_thread(scoring.compared, own.scored, other.scored, is_ended=case.is_ended)
         leave(lambda: _shares(case.about, difference))
         return self._measured(case, difference)
 
@@ -132,26 +115,26 @@ class LikelihoodAuditor(MeasuringAuditor):
 
     async def _scored(self, exchange: Exchange, case: _Case, messages: list[Message], answer: str) -> _Reply:
         """Return the scored answer, or the failure. Raises NotAuditableError."""
-        request = scoring_request(exchange.served_model, messages, answer, case.conversation.conditions)
+        request = scoring.scoring_request(exchange.served_model, messages, answer, case.conversation.conditions)
         try:
             async with self._slots:
                 reply = await self._decider_for(exchange).decide(request)
-            return _Reply(await asyncio.to_thread(read_scored, reply, answer))
-        except NoLogprobsError:
+            return _Reply(await asyncio.to_thread(scoring.read_scored, reply, answer))
+        except scoring.NoLogprobsError:
             raise _no_logprobs("its reply has none") from None
         except CompletionError as exc:
             if exc.kind == "rejected" and "prompt_logprobs" in str(exc):
                 raise _no_logprobs(str(exc)) from None
             return _Reply(None, exc.kind, str(exc))
 
-    def _measured(self, case: _Case, difference: Difference) -> list[Measurement]:
+    def _measured(self, case: _Case, difference: scoring.Difference) -> list[Measurement]:
         whole = difference.names + difference.rest
         values = {
-            WHOLE: whole,
-            BY_LENGTH: whole / difference.n_tokens,
-            NAMES: difference.names,
-            REST: difference.rest,
-            CLIPPED: float(abs(whole) > LARGEST_NATS),
+            scoring.WHOLE: whole,
+            scoring.BY_LENGTH: whole / difference.n_tokens,
+            scoring.NAMES: difference.names,
+            scoring.REST: difference.rest,
+            scoring.CLIPPED: float(abs(whole) > scoring.LARGEST_NATS),
         }
         return [self._of_case(case, metric, value, tokens=difference.n_tokens) for metric, value in values.items()]
 
@@ -205,7 +188,7 @@ def _no_logprobs(why: str) -> NotAuditableError:
     return NotAuditableError("no_prompt_logprobs", f"the server tells no log-probabilities of a prompt: {why}")
 
 
-def _shares(about: Swapped, difference: Difference) -> Shares:
+def _shares(about: Swapped, difference: scoring.Difference) -> Shares:
     return Shares(
         axis=about.axis,
         group=about.group,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.metrics.intervals import Interval, wilson_interval
 from gateway.features.measuring import measured_choices, measured_swaps
 from gateway.features.measuring.labelled_replies import (
     PARTS,
@@ -25,6 +24,7 @@ from gateway.features.measuring.labelled_replies import (
     read_file,
     tallied,
 )
+from gateway.features.measuring.measured_choices import SHARE, share_cell
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -93,7 +93,7 @@ def count_table(counts: Mapping[Label, Mapping[str, int]]) -> list[str]:
     for label, row in counts.items():
         n_read = sum(row.values()) - row[UNREAD]
         for words, n_right in _SHARES[label](row):
-            lines.append(f"{words}: {_share(n_right, n_read, wilson_interval(n_right, n_read))} of {n_read}")
+            lines.append(f"{words}: {share_cell(n_right, n_read)} of {n_read}")
     return lines
 
 
@@ -102,29 +102,21 @@ def report(part: Part) -> list[str]:
     replies = labelled(part)
     [whole] = tallied(replies, lambda _: "all").values()
     by_language = tallied(replies, lambda example: example.language)
-    shares = ["share, 95 % interval"]
-    head = ["languages", "refused", "missed", *shares, "answered", "false", *shares, "undecided"]
+    head = ["languages", "refused", "missed", SHARE, "answered", "false", SHARE, "undecided"]
     languages: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for language, tally in by_language.items():
-        refused = str(tally.n_refused), str(tally.n_missed), _share(tally.n_missed, tally.n_refused, tally.missed)
-        answered = str(tally.n_answered), str(tally.n_false), _share(tally.n_false, tally.n_answered, tally.false)
+        refused = str(tally.n_refused), str(tally.n_missed), share_cell(tally.n_missed, tally.n_refused)
+        answered = str(tally.n_answered), str(tally.n_false), share_cell(tally.n_false, tally.n_answered)
         languages[*refused, *answered, str(tally.n_undecided)].append(language)
     table = aligned([head, *([" ".join(names), *row] for row, names in languages.items())])
     return [
         f"{part}: {len(replies)} replies in {len(by_language)} languages",
-        f"missed {_share(whole.n_missed, whole.n_refused, whole.missed)} of the refusals, "
-        f"false {_share(whole.n_false, whole.n_answered, whole.false)} of the answers, "
-        f"undecided {whole.n_undecided}",
+        f"missed {share_cell(whole.n_missed, whole.n_refused)} of the refusals, "
+        f"false {share_cell(whole.n_false, whole.n_answered)} of the answers, undecided {whole.n_undecided}",
         "",
         table,
         "",
     ]
-
-
-def _share(count: int, of: int, interval: Interval | None) -> str:
-    if interval is None:
-        return "undefined"
-    return f"{count / of:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
 
 
 _SHARES: Mapping[Label, Callable[[Mapping[str, int]], list[tuple[str, int]]]] = {
@@ -133,7 +125,6 @@ _SHARES: Mapping[Label, Callable[[Mapping[str, int]], list[tuple[str, int]]]] = 
     "premise_rejected": lambda row: [("rejected premises read as such", row["premise_rejected"])],
     "partial": lambda row: [("partial answers read as refusals, whole or in part", row["refusal"] + row["partial"])],
 }
-"""The shares that are printed for each label."""
 
 
 def _label(example: Labelled) -> str:

@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
-from auditors.metrics.intervals import Interval, wilson_interval
 from auditors.text.refusals.verdict import verdict_on
 from auditors.text.user_files import read_utf8
 
@@ -28,7 +27,6 @@ READINGS: Mapping[str | None, str] = {
     "partial": "partial",
     None: UNREAD,
 }
-"""The label that each reading stands for."""
 _HEAD = "=== "
 
 
@@ -65,16 +63,6 @@ class Tally:
     """Number of the answered replies with the verdict that they decline."""
     n_undecided: int = 0
     """Number of replies without a verdict, which are in none of the counts above."""
-
-    @property
-    def missed(self) -> Interval | None:
-        """Wilson's 95 % interval of the share of refusals that are missed; None without a refusal."""
-        return wilson_interval(self.n_missed, self.n_refused)
-
-    @property
-    def false(self) -> Interval | None:
-        """Return Wilson's 95 % interval of the share of answers that are taken for refusals; None without an answer."""
-        return wilson_interval(self.n_false, self.n_answered)
 
     def add(self, is_refused: bool, verdict: bool | None) -> None:
         if verdict is None:

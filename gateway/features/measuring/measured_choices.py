@@ -29,6 +29,7 @@ Label = Literal["choice", "none"]
 LABELS: Mapping[Label, tuple[str, ...]] = {"choice": ("the same", "another", "none"), "none": ("an option", "none")}
 """Kinds of replies, those that commit to an option and those that do not, with the readings that each may have."""
 Suite = Literal["bbq", "crows_pairs", "eec", "real_toxicity_prompts", "stereoset", "unqover", "winobias"]
+SHARE = "share, 95 % interval"
 _NO_ANSWER_OFFERED = ("cannot answer", "can t answer", "cannot be answered")
 
 
@@ -128,7 +129,6 @@ def count_readings(replies: Iterable[LabelledReply]) -> dict[Label, dict[str, in
 
 
 def _place_of_unknown(options: Sequence[str]) -> int:
-    """Return the place of the option that says that the context does not tell."""
     for place, option in enumerate(options):
         words = words_of(option)
         if says_undetermined(words) or words in _NO_ANSWER_OFFERED:
@@ -149,16 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         for name, replies in sets.items():
             suites = sorted({reply.suite for reply in replies})
-            head = [
-                "suite",
-                "choices",
-                "read",
-                "share, 95 % interval",
-                "as another",
-                "no choice",
-                "read",
-                "share, 95 % interval",
-            ]
+            head = ["suite", "choices", "read", SHARE, "as another", "no choice", "read", SHARE]
             rows = [_row(suite, [reply for reply in replies if reply.suite == suite]) for suite in suites]
             report = [f"{name}: {len(replies)} replies", aligned([head, *rows, _row("all", replies)]), ""]
             print("\n".join(report))
@@ -175,11 +166,12 @@ def _row(name: str, replies: Iterable[LabelledReply]) -> list[str]:
     choices, others = counts["choice"], counts["none"]
     n_choices, n_others = sum(choices.values()), sum(others.values())
     n_same, n_another, n_read = choices["the same"], choices["another"], others["an option"]
-    shares = [_share(n_same, n_choices), _share(n_read, n_others)]
+    shares = [share_cell(n_same, n_choices), share_cell(n_read, n_others)]
     return [name, str(n_choices), str(n_same), shares[0], str(n_another), str(n_others), str(n_read), shares[1]]
 
 
-def _share(count: int, of: int) -> str:
+def share_cell(count: int, of: int) -> str:
+    """Return a share with Wilson's 95 % interval; "undefined" of nothing."""
     interval = wilson_interval(count, of)
     return "undefined" if interval is None else f"{count / of:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
 

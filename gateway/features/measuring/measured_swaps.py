@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from auditors.metrics.intervals import Interval, wilson_interval
+from auditors.metrics.intervals import wilson_interval
 from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.outcome import Swapped
 from auditors.text.swaps.swap import swap
+from gateway.features.measuring.measured_choices import SHARE, share_cell
 from gateway.terminal.tables import aligned
 
 PARTS = {"development": "swaps_development.jsonl", "held-out": "swaps_held_out.jsonl"}
@@ -47,7 +48,6 @@ class Outcome(msgspec.Struct, frozen=True):
     label: LabelledSwap
     swapped: str | None
     reason: str | None
-    """Why the text was left alone."""
 
     @property
     def is_contradiction(self) -> bool:
@@ -69,16 +69,6 @@ class Tally:
     n_swappable: int
     n_swapped: int
     """Swappable texts that were swapped as labelled."""
-
-    @property
-    def contradictions(self) -> Interval | None:
-        """Wilson's 95 % interval of the share of swaps that contradict their label; None without a swap."""
-        return wilson_interval(self.n_contradictions, self.n_swaps)
-
-    @property
-    def swapped(self) -> Interval | None:
-        """Wilson's 95 % interval of the share swapped of what can be; None where nothing can."""
-        return wilson_interval(self.n_swapped, self.n_swappable)
 
 
 def labelled(part: str) -> list[LabelledSwap]:
@@ -141,16 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
             msgspec.json.format(msgspec.json.encode({part: _as_json(each) for part, each in outcomes.items()})).decode()
         )
         return 0
-    head = [
-        "part",
-        "texts",
-        "swaps",
-        "contradictions",
-        "share, 95 % interval",
-        "swappable",
-        "swapped",
-        "share, 95 % interval",
-    ]
+    head = ["part", "texts", "swaps", "contradictions", SHARE, "swappable", "swapped", SHARE]
     print(aligned([head, *(_row(part, each) for part, each in outcomes.items())]))
     if arguments.wrong:
         for each in (
@@ -163,32 +144,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _row(part: str, outcomes: Sequence[Outcome]) -> list[str]:
     counts = tally(outcomes)
-    return [
-        part,
-        str(counts.n),
-        str(counts.n_swaps),
-        str(counts.n_contradictions),
-        _share(counts.n_contradictions, counts.n_swaps, counts.contradictions),
-        str(counts.n_swappable),
-        str(counts.n_swapped),
-        _share(counts.n_swapped, counts.n_swappable, counts.swapped),
-    ]
-
-
-def _share(count: int, of: int, interval: Interval | None) -> str:
-    return "undefined" if interval is None else f"{count / of:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
+    contradictions = [str(counts.n_contradictions), share_cell(counts.n_contradictions, counts.n_swaps)]
+    swapped = [str(counts.n_swapped), share_cell(counts.n_swapped, counts.n_swappable)]
+    return [part, str(counts.n), str(counts.n_swaps), *contradictions, str(counts.n_swappable), *swapped]
 
 
 def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     counts = tally(outcomes)
     return {
         "n": counts.n,
-        "contradictions": _json_share(counts.n_contradictions, counts.n_swaps, counts.contradictions),
-        "swapped": _json_share(counts.n_swapped, counts.n_swappable, counts.swapped),
+        "contradictions": _json_share(counts.n_contradictions, counts.n_swaps),
+        "swapped": _json_share(counts.n_swapped, counts.n_swappable),
     }
 
 
-def _json_share(count: int, of: int, interval: Interval | None) -> dict[str, Any]:
+def _json_share(count: int, of: int) -> dict[str, Any]:
+    interval = wilson_interval(count, of)
     if interval is None:
         return {"count": count, "of": of, "share": None, "lower": None, "upper": None}
     return {"count": count, "of": of, "share": count / of, "lower": interval.lower, "upper": interval.upper}

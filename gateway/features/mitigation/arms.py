@@ -36,7 +36,6 @@ class ArmSums(msgspec.Struct, frozen=True):
 
     n: int = 0
     total: float = 0.0
-    """Sum of the values."""
     missing: int = 0
     """Measurements that should have had a value and have none."""
 
@@ -81,9 +80,8 @@ def unit_of(exchange_id: str, version: str) -> str | None:
 def add_exchange(
     state: ArmsState, arm: Arm, values: Sequence[float], n_missing: int, unit: str | None = None
 ) -> ArmsState:
-    """Return the state with another exchange; where its conversation (`unit`, see `unit_of`) was counted, only
-    `repeated` grows. Several `values` count as their mean: they share a draw. Raises ValueError for a value outside [0,
-    1].
+    """Return the state with another exchange; if its conversation (`unit`, of `unit_of`) was counted, only `repeated`
+    grows. Several `values` count as their mean: they share a draw. Raises ValueError for a value outside [0, 1].
     """
     if unit is not None:
         seen = _with_unit(state.seen, unit)

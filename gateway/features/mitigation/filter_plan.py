@@ -29,7 +29,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     threshold: Annotated[float, Meta(ge=0, le=1)]
     """Probability from which a text counts as biased, chosen on examples held out for that."""
     examples_sha256: str
-    """SHA-256 of the file of examples."""
     card: Mapping[str, Any] = {}
     """Record of its training, and of its results on held-out examples; nothing reads it."""
 
@@ -87,7 +86,6 @@ class FilterPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str | None = None
     """A judge's instructions; None for a classifier."""
     head: Head | None = None
-    """A classifier's; None for a judge."""
     threshold: float | None = None
     window: int | None = None
     """See `ResponseFilterConfig.window`."""

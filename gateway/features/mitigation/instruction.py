@@ -21,7 +21,7 @@ MOST_TRIED = 100
 _SEPARATOR = re.compile(rb"[ \t\r\n,]*+")
 
 
-class _Turn(msgspec.Struct, gc=False):
+class Turn(msgspec.Struct, gc=False):
     role: Any = None
     content: msgspec.Raw = msgspec.Raw(b"")
 
@@ -30,10 +30,10 @@ class _Part(msgspec.Struct, gc=False):
     text: msgspec.Raw = msgspec.Raw(b"")
 
 
-_turns = msgspec.json.Decoder(list[_Turn]).decode
-_part = msgspec.json.Decoder(_Part).decode
+_turns = msgspec.json.Decoder(list[Turn]).decode
+decode_part = msgspec.json.Decoder(_Part).decode
 _decoded = msgspec.json.Decoder(str).decode
-_elements_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
+decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes | None:
@@ -101,11 +101,11 @@ def _of_conversation(content: bytes, member: Member, parts: Parts) -> list[int]:
     return []
 
 
-def _is_users(turn: _Turn) -> bool:
+def _is_users(turn: Turn) -> bool:
     return isinstance(turn.role, str) and turn.role == "user"
 
 
-def _is_anybodys(turn: _Turn) -> bool:
+def _is_anybodys(turn: Turn) -> bool:
     return bytes(turn.content)[:1] in (b'"', b"[")
 
 
@@ -132,7 +132,7 @@ def _of_every_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int
 
 def _is_text(content: bytes, start: int, end: int) -> bool:
     if content[start : start + 1] == b"{":
-        return bytes(_part(content[start:end]).text)[:1] == b'"'
+        return bytes(decode_part(content[start:end]).text)[:1] == b'"'
     return content[start : start + 1] == b'"'
 
 
@@ -148,7 +148,6 @@ def _string(content: bytes, start: int) -> list[int]:
 
 
 def _members_between(content: bytes, start: int, end: int, name: str) -> Iterator[Member]:
-    """The members of this name of the object that lies there, placed in the whole body."""
     for member in members_of(content[start:end]):
         if member.key == name:
             yield Member(name, start + member.start, start + member.value, start + member.end)
@@ -156,7 +155,7 @@ def _members_between(content: bytes, start: int, end: int, name: str) -> Iterato
 
 def _elements(content: bytes, start: int, end: int) -> list[tuple[int, int]]:
     """Return the start and end of each element of the array that lies there. Raises TooManyMembersError."""
-    elements = _elements_of(content[start:end])
+    elements = decode_elements(content[start:end])
     if len(elements) > MOST_ELEMENTS:
         raise TooManyMembersError
     spans, position = [], start + 1

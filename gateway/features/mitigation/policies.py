@@ -15,6 +15,7 @@ from gateway.config.schema import QUESTION_MEMBERS, Config
 from gateway.features.mitigation.arms import BY_CONVERSATION, ID_CHARACTERS
 from gateway.features.mitigation.config import MITIGATION, MitigationConfig
 from gateway.features.mitigation.filter_plan import FilterPlan, plan_of
+from gateway.features.mitigation.instruction import Turn, decode_elements, decode_part
 from gateway.features.mitigation.policy_checks import instruction_of, policy_name
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
@@ -22,24 +23,14 @@ from gateway.sampling.decision import fraction
 LONGEST_TEXT = 64 * 1024
 """Bytes of a text that are hashed; of a longer text its two ends and its length."""
 MOST_PARTS = 64
-"""Parts of a message that are hashed."""
 MOST_TURNS = 10_000
 """Turns of a conversation that is looked through: as many as a sentence can be added to."""
 
 _RANGE = 2**53
 
 
-class _Turn(msgspec.Struct, gc=False):
-    role: Any = None
-    content: msgspec.Raw = msgspec.Raw(b"")
-
-
-class _Part(msgspec.Struct, gc=False):
-    text: msgspec.Raw = msgspec.Raw(b"")
-
-
 class _Chat(msgspec.Struct, gc=False):
-    messages: list[_Turn]
+    messages: list[Turn]
     user: msgspec.Raw = msgspec.Raw(b"")
     safety_identifier: msgspec.Raw = msgspec.Raw(b"")
     prompt_cache_key: msgspec.Raw = msgspec.Raw(b"")
@@ -47,7 +38,7 @@ class _Chat(msgspec.Struct, gc=False):
 
 
 class _Responses(msgspec.Struct, gc=False):
-    input: list[_Turn] | str = ""
+    input: list[Turn] | str = ""
     conversation: Any = None
     previous_response_id: Any = None
     user: msgspec.Raw = msgspec.Raw(b"")
@@ -58,8 +49,6 @@ class _Responses(msgspec.Struct, gc=False):
 
 _chat = msgspec.json.Decoder(_Chat).decode
 _responses = msgspec.json.Decoder(_Responses).decode
-_parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_part = msgspec.json.Decoder(_Part).decode
 _string = msgspec.json.Decoder(str).decode
 
 
@@ -111,7 +100,7 @@ def identity_of_header(lines: list[bytes], prefix: bytes) -> list[bytes] | None:
     return next(([b"header", line] for line in lines if line.startswith(prefix)), None)
 
 
-def _of_turns(turns: list[_Turn], body: _Chat | _Responses) -> list[bytes] | None:
+def _of_turns(turns: list[Turn], body: _Chat | _Responses) -> list[bytes] | None:
     if len(turns) > MOST_TURNS:
         return None
     first = next((turn for turn in turns if turn.role == "user"), None)
@@ -128,11 +117,11 @@ def _texts(content: bytes) -> list[bytes]:
     """Return the texts of a message, in one string or in parts, without marks such as `cache_control`, which wander."""
     if content[:1] != b"[":
         return [_text(content)]
-    return [_text(_text_of(bytes(part))) for part in _parts(content)[:MOST_PARTS]]
+    return [_text(_text_of(bytes(part))) for part in decode_elements(content)[:MOST_PARTS]]
 
 
 def _text_of(part: bytes) -> bytes:
-    return (bytes(_part(part).text) or part) if part[:1] == b"{" else part
+    return (bytes(decode_part(part).text) or part) if part[:1] == b"{" else part
 
 
 def _text(value: bytes) -> bytes:

@@ -134,9 +134,8 @@ _decoder = msgspec.json.Decoder(ArmsState)
 
 
 async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> None:
-    """Add measurements to the comparisons of their policies, in the caller's transaction; rows are locked in one order.
-    Policies that treat all or none are left out, and metrics that are ratios or weigh their values: the mean of those
-    is not the mean over exchanges.
+    """Add measurements to their policies' comparisons, in the caller's transaction; rows are locked in one order. Left
+    out are policies that treat all or none, and ratios and weighed metrics: no means over exchanges.
     """
     new: dict[str, dict[str, object]] = {}
     added: dict[str, list[tuple[Arm, list[Measurement], str | None]]] = {}

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace) -> int:
     stop = stop_on_signal()
     try:
-        asking, of = await unless_stopped(stop, in_thread(_planned, arguments), _stopped, within=0.0)
+        asking, of = await unless_stopped(stop, in_thread(_planned, arguments), lambda: RunStopped(0, 0), within=0.0)
         todo = await in_thread(asking.jobs, evaluating=False)
         _show_plan(asking, of, todo, arguments)
         if arguments.dry_run:
@@ -86,10 +86,6 @@ async def _run(arguments: argparse.Namespace) -> int:
     for line in missing:
         print(visible_line(line), file=sys.stderr)
     return 1 if missing else 0
-
-
-def _stopped() -> RunStopped:
-    return RunStopped(0, 0)
 
 
 def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]:

@@ -104,7 +104,6 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
 
 
 def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list[Column]]:
-    """Return line and column of a relation's number, and all columns of its table."""
     table = numbers.recipe.table(relation.table)
     columns = table.each_column()
     return table.lines[0], next(column for column in columns if column.heading == relation.column), columns
@@ -134,7 +133,6 @@ HEIGHT, LEFT, TOP, FOOT, RIGHT = 300.0, 52.0, 12.0, 24.0, 18.0
 ROOM = 0.06
 """Space at either end, as a share of the span that is drawn."""
 LABEL = 130.0
-"""Most pixels of a point's name."""
 
 
 class Spot(Point, frozen=True, kw_only=True):
@@ -158,11 +156,8 @@ def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, s
             box.draw_upright("ring", along.at(value))
             text(picture, along.at(value), box.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
     for spot in spots:
-        group, x, y = (
-            add(picture, "g", class_="dot-row", data_row=spot.name),
-            along.at(spot.across),
-            up.at(spot.value or 0),
-        )
+        group = add(picture, "g", class_="dot-row", data_row=spot.name)
+        x, y = along.at(spot.across), up.at(spot.value or 0)
         hint(group, f"{spot.name}: {spot.words}")
         whisker(group, up, spot.interval, x, is_upright=True)
         mark(group, 0, x, y)
@@ -218,7 +213,6 @@ def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
 
 
 def _by_writer(path: Path, metrics: Sequence[str]) -> dict[str, list[Estimate]]:
-    """Return the numbers of the choices between the texts of each model, from the replies of a finished run."""
     options = directory.read_manifest(path).options
     observed = directory.observations(path).parts(lambda item: str(item.meta["generator"]))
     return {

@@ -43,7 +43,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A line that every model has in a table."""
 
     label: str = ""
-    """Words after the model's name."""
     run: str | None = None
     """Run of the columns that name none."""
     minus: str | None = None

@@ -33,12 +33,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """An entry [[models]]."""
 
     name: str
-    """Name in tables and folders."""
     base_url: str
     model: str | None = None
     """Name as the server knows it; unset: `name`."""
     api_key_env: str | None = None
-    """Environment variable with the server's key."""
     provider: str = ""
     family: str | None = None
     parameters: float | None = None

@@ -34,7 +34,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """Words after the number, such as the preferred identity."""
     reason: str | None = None
-    """The reason why the number or its interval is missing."""
     origin: Origin = "own"
     decimals: int = 2
     is_change: bool = False
@@ -223,7 +222,6 @@ class Numbers:
         }
 
     def _ranks(self, table: recipe.Table) -> Table:
-        """Return the models' ranks by aspect and data set, as a leaderboard forms them."""
         boards = leaderboards(self.results(table.ranks_of))
         printed = {(rank.aspect, rank.suite, rank.model): rank.rank for rank in published.ranks()}
         printed_models = list(dict.fromkeys(model for _, _, model in printed))

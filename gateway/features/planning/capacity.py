@@ -23,7 +23,6 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: float
     answer_tokens: float
     streamed: float
-    """Share of the answers."""
     store: str
     retention_days: float
     models: int
@@ -68,7 +67,6 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     full_at: Range | None = None
     """Requests a second at which one is full, all else as it is."""
     then: str = ""
-    """Remedy when the part is full."""
     sources: tuple[str, ...]
 
 

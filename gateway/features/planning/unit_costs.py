@@ -46,7 +46,6 @@ EXCHANGE_BYTES = {
 }
 """Bytes of an exchange with its audit, without its text; indexes included."""
 STORED_TEXT = Cost(1.0, 1.07, "evidence/capacity.md, storage; evidence/streams.md, what is stored")
-"""Bytes for one of text."""
 MEASUREMENT_BYTES = {
     "postgresql": Cost(634.0, 634.0, "evidence/capacity.md, storage"),
     "sqlite": Cost(564.0, 578.0, "evidence/capacity.md, storage"),
@@ -61,12 +60,10 @@ class AuditorCost(NamedTuple):
     """The cost of an exchange to an auditor."""
 
     questions: Cost
-    """Questions to the served model."""
     measurements: Cost
     series: int
     """Label sets for each model, at most (metrics.md)."""
     rate: float
-    """Default rate of the auditor."""
 
 
 _NONE = Cost(0.0, 0.0, "asks nothing")

@@ -23,7 +23,6 @@ class ThoughtAuditor(MeasuringAuditor):
     version = "1"
     needs_embedder: ClassVar[bool] = False
     compared: ClassVar[str]
-    """Metric in which thoughts and answer are compared."""
 
     def __init__(self, of_answers: MeasuringAuditor) -> None:
         self._of_answers = of_answers
@@ -72,7 +71,6 @@ class JudgeThoughtAuditor(ThoughtAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(JudgeAuditor.built(settings, servers))
 
 
@@ -85,5 +83,4 @@ class RefusalThoughtAuditor(ThoughtAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(RefusalAuditor.built(settings, servers))

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import shutil
 import signal
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.demo.findings import live_table
-from gateway.demo.system import CONFIG_NAME, LOG_NAME, System, Upstream, fetch, running, serving
+from gateway.demo.system import CONFIG_NAME, LOG_NAME, System, Upstream, running, serving
 from gateway.errors import GatewayError
 from gateway.features.trying.traffic import Server
 from gateway.processes.listening import bind
@@ -89,7 +88,6 @@ def _require_sound(arguments: argparse.Namespace) -> None:
 
 
 def _read_upstream(arguments: argparse.Namespace) -> tuple[str, Upstream]:
-    """Return the model's name and what the gateway is to know of its server. Raises GatewayError."""
     if arguments.upstream is None:
         judge, models, settings = arguments.judge or SIMULATED_JUDGE, [SIMULATED, SIMULATED_JUDGE], ""
     else:
@@ -113,11 +111,8 @@ def _directory(arguments: argparse.Namespace) -> Iterator[Path]:
     if named is None and arguments.keep is not None:
         named = arguments.keep.absolute().with_name(f"{arguments.keep.stem}-store")
     if named is None:
-        path = Path(tempfile.mkdtemp(prefix="biasgate-try-"))
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="biasgate-try-", ignore_cleanup_errors=True) as path:
+            yield Path(path)
         return
     try:
         named.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -153,7 +148,7 @@ def _watch(system: System, end: float) -> None:
 
 def _report(system: System) -> tuple[int, str]:
     """Return how many kinds of figures are known (numbers, costs), and their text, or the number of exchanges."""
-    outcomes: dict[str, int] = fetch(system, "/live/ledger")["outcomes"]
+    outcomes: dict[str, int] = system.fetch("/live/ledger")["outcomes"]
     audited = outcomes.get("audited", 0)
     not_audited = ", ".join(
         f"{name} {count}" for name, count in sorted(outcomes.items()) if name != "audited" and count
@@ -161,7 +156,7 @@ def _report(system: System) -> tuple[int, str]:
     rest = f" ({not_audited})" if not_audited else ""
     if audited < FIRST_EXCHANGES:
         return 0, f"not yet: {audited} of {FIRST_EXCHANGES} exchanges audited{rest}"
-    estimates = [each for each in fetch(system, "/live/estimates") if not each["metric"].endswith("_gap")]
+    estimates = [each for each in system.fetch("/live/estimates") if not each["metric"].endswith("_gap")]
     cost = _cost(system)
     head = f"\n{audited} exchanges audited{rest}; {cost or 'their cost is not known yet'}"
     if not estimates:

@@ -1,7 +1,6 @@
 """Keeps a worker's counts that are not yet stored in a file mapped into memory, which survives kill -9 but not a crash
-of the machine. A living worker holds a lock on its file. The writer adds the journals of dead workers to the ledger
-under the names of the deliveries they would have come with, so exactly once (gateway.store.deliveries). Their copies
-are lost and count as failed.
+of the machine; a living worker locks its file. The writer adds the journals of dead workers to the ledger under the
+names of their deliveries, so exactly once (gateway.store.deliveries). Their copies are lost and count as failed.
 """
 
 import fcntl

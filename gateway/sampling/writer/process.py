@@ -53,8 +53,6 @@ async def serve_batches(sink: ExchangeSink, listener: socket.socket, stop: async
 
 
 class _Talk:
-    """One worker's connection."""
-
     def __init__(
         self, sink: ExchangeSink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stop: asyncio.Event
     ) -> None:

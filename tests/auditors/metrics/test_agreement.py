@@ -81,7 +81,7 @@ class TestStratified:
         )
 
         assert pooled.value == pytest.approx(0.5)
-        assert pooled.items.tolist() == list(range(8))
+        assert pooled.pairs.items.tolist() == list(range(8))
         assert float(pooled.of(pooled.sums[:4].sum(axis=0))) == pytest.approx(0.0)
 
     def test_one_stratum_is_the_coefficient_itself(self) -> None:
@@ -112,7 +112,7 @@ class TestCohenKappa:
         """The first and third are compared; they agree."""
         found = cohen_kappa([0, 1, 2], [0, NONE, 2])
 
-        assert (found.value, found.items.tolist()) == (1.0, [0, 2])
+        assert (found.value, found.pairs.items.tolist()) == (1.0, [0, 2])
 
     def test_undefined_and_refused(self) -> None:
         """Nothing rated, or one label throughout, has no kappa; unequal lengths raise."""

@@ -48,9 +48,6 @@ def test_wrong_swaps_are_counted() -> None:
     ]
     counts = tally(map(outcome, labels))
     assert (counts.n, counts.n_swaps, counts.n_contradictions, counts.n_swappable, counts.n_swapped) == (4, 3, 2, 3, 1)
-    assert counts.contradictions is not None
-    assert counts.contradictions.lower < 2 / 3 < counts.contradictions.upper
-    assert tally([]).swapped is None
 
 
 @pytest.mark.parametrize(

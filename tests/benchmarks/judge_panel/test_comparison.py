@@ -22,7 +22,7 @@ def panelled(n_clusters: int) -> list[Panelled]:
         for writer in WRITERS:
             for sample in range(1 + (cluster % 3 == 0)):
                 reply = Reply(item_id=item.item_id, sample=sample, text="t", status="ok")
-                found.append(Panelled(suite="s", writer=writer, item=item, reply=reply, cluster=item.cluster))
+                found.append(Panelled(writer=writer, item=item, reply=reply, cluster=item.cluster))
     return found
 
 

@@ -32,7 +32,7 @@ def cell(metric: str, values: list[float], **keys: Any) -> Cell:
 
 
 def marked(cells: list[Cell], seed: int = 0) -> list[Estimate]:
-    return with_stars(cells, [estimate(one, seed=seed) for one in cells], SCALES).estimates
+    return with_stars(cells, [estimate(one, seed=seed) for one in cells], SCALES)[0]
 
 
 def mixed(share_positive: float, n: int = 60) -> list[float]:
@@ -89,7 +89,7 @@ def test_stars_expected_by_chance() -> None:
     few = [cell("gap", mixed(0.5, 10), axis="race", group=str(n)) for n in range(100)]
 
     def expected(cells: list[Cell]) -> float | None:
-        return with_stars(cells, [estimate(one, seed=0) for one in cells], SCALES).expected_by_chance
+        return with_stars(cells, [estimate(one, seed=0) for one in cells], SCALES)[1]
 
     assert expected(many) == pytest.approx(0.05)
     assert expected(few) == 0

@@ -116,9 +116,9 @@ def stars_of(plan: Plan, rng: Rng) -> tuple[int, int, float]:
         observations.append(Observation(item, Reply(item_id=item.item_id, text="", status=status, parsed=value)))
     scales = plan.suite.scales
     cells = [c for c in plan.suite.cells(observations, protocol="corrected") if _can_be_tested(scales.get(c.metric))]
-    found = with_stars(cells, [estimation.estimate(cell, seed=0) for cell in cells], scales)
-    n_compared = sum("p_adjusted" in one.extra for one in found.estimates)
-    return sum(bool(mark(one)) for one in found.estimates), n_compared, found.expected_by_chance or 0.0
+    found, by_chance = with_stars(cells, [estimation.estimate(cell, seed=0) for cell in cells], scales)
+    n_compared = sum("p_adjusted" in one.extra for one in found)
+    return sum(bool(mark(one)) for one in found), n_compared, by_chance or 0.0
 
 
 def _can_be_tested(scale: Any) -> bool:

@@ -14,7 +14,7 @@ from gateway.privacy.texts import Texts
 from gateway.store import audit_texts, exchanges
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
-from tests.support.store.made import exchange, left_beside, measurement, record
+from tests.support.store.made import exchange, left_beside, measurement, record, settle
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # the process that makes pages lives as long as the loop
 
@@ -70,11 +70,11 @@ async def test_a_response_leads_to_its_exchange(tmp_path: Path) -> None:
     """The request id of a response finds every exchange that it stands for, and why one has no score."""
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0)
-        await exchanges.settle(plane.database, "exchange-1", "audited", keep_text=True)
+        await settle(plane.database, "exchange-1", "audited", keep_text=True)
         waiting = exchange(id="waits", request_id="request-1", received_at=2000.0, tag="trial", key_name="app")
         await exchanges.insert_batch(plane.database, [waiting], {("other", "queued"): 1})
         await audit_one(plane, 2, None)
-        await exchanges.settle(plane.database, "exchange-2", "audited", keep_text=True)
+        await settle(plane.database, "exchange-2", "audited", keep_text=True)
         both = (await ask(plane, request_id="request-1")).json()
         scored = (await ask(plane, request_id="request-1", auditor="judge")).json()
         [refused] = (await ask(plane, request_id="request-2")).json()
@@ -146,7 +146,7 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
             await record(
                 plane.database, one, result, auditor=auditor, seconds=0.5, probability=0.05, settings=DriftSettings()
             )
-        await exchanges.settle(plane.database, "covered", "audited", keep_text=True)
+        await settle(plane.database, "covered", "audited", keep_text=True)
         answer = (await ask(plane, path="/covered")).json()
         await audit_one(plane, 1, 2.0)
         plain = (await ask(plane, path="/exchange-1")).json()

@@ -12,6 +12,7 @@ from gateway.store import catalogue, runs, streams, tables
 from gateway.streams.detectors import ShownDetector, shown_detector
 from gateway.streams.settings import settings_of
 from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, drifted
+from tests.support.store.made import create_run
 
 LTF = {"name": "ltf_test", "axes": ["gender", "race"]}
 MODELS = {"qwen"}
@@ -28,7 +29,7 @@ async def alarmed(plane: ControlPlane, directory: Path, **changes: Any) -> Shown
 async def ran(plane: ControlPlane, name: str, at: float, **options: Any) -> None:
     """A run that was asked for and finished at this time."""
     asked = {"suite": "ltf_test", "model": "qwen", "mode": "sample", "protocol": "paper", "axes": None} | options
-    await runs.create(plane.database, name, asked)
+    await create_run(plane.database, name, asked)
     await runs.claim(plane.database, name)
     await runs.finish(plane.database, name, result="{}", report="")
     async with plane.database.begin() as connection:
@@ -51,7 +52,7 @@ async def test_the_last_run_before_the_change_is_repeated(tmp_path: Path) -> Non
         await ran(plane, "race", change - 5, axes=["race"])
         await ran(plane, "other", change - 5, model="another")
         await ran(plane, "later", change + 5)
-        await runs.create(
+        await create_run(
             plane.database, "now", {"suite": "ltf_test", "model": "qwen", "mode": "sample", "protocol": "paper"}
         )
         match = await matching(plane.database, one, MODELS)

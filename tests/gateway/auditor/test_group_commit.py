@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from auditors.types import Exchange, Measurement
 from gateway.auditor.group_commit import MOST_AT_ONCE, GroupCommit
 from gateway.errors import StoreError
-from gateway.store import exchanges, ledger, streams
+from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams.recording import Settling
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, list_streams, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -48,14 +48,14 @@ async def test_what_comes_meanwhile_shares_a_transaction(database: Database) -> 
     group = GroupCommit(database, SETTINGS, keep_text=True)
     planned = await recordings(database, MOST_AT_ONCE + 20)
     with commits(database) as found:
-        first = asyncio.create_task(group.record(planned[0]))
+        first = asyncio.create_task(group.put(planned[0]))
         await asyncio.sleep(0)
-        await asyncio.gather(first, *(group.record(one) for one in planned[1:]))
+        await asyncio.gather(first, *(group.put(one) for one in planned[1:]))
         assert 2 <= len(found) <= 3
-        await asyncio.gather(*(group.settle(Settling(exchange_id=one.exchange.id)) for one in planned))
+        await asyncio.gather(*(group.put(Settling(exchange_id=one.exchange.id)) for one in planned))
         assert len(found) <= 5
     await group.aclose()
-    [stream] = await streams.list_streams(database)
+    [stream] = await list_streams(database)
     assert stream.state.sums.n == len(planned)
     assert await ledger.counts(database) == {("other", "audited"): len(planned)}
 
@@ -66,10 +66,10 @@ async def test_one_that_cannot_be_stored_fails_alone(database: Database) -> None
     group = GroupCommit(database, SETTINGS, keep_text=True)
     planned = await recordings(database, 6)
     planned[3] = recorded(planned[3].exchange, [measurement(1.0, reference="man"), measurement(1.0, reference="man")])
-    results = await asyncio.gather(*map(group.record, planned), return_exceptions=True)
+    results = await asyncio.gather(*map(group.put, planned), return_exceptions=True)
     assert [number for number, result in enumerate(results) if result is not None] == [3]
     assert "unique" in str(results[3]).lower()
-    [stream] = await streams.list_streams(database)
+    [stream] = await list_streams(database)
     assert stream.state.sums.n == 5
 
 
@@ -79,7 +79,7 @@ async def test_a_store_that_is_away_fails_all_of_them_and_then_none() -> None:
     group = GroupCommit(away, SETTINGS, keep_text=True)
     for _ in range(2):
         planned = [recorded(exchange(), [measurement(1.0)]) for _ in range(3)]
-        results = await asyncio.gather(*map(group.record, planned), return_exceptions=True)
+        results = await asyncio.gather(*map(group.put, planned), return_exceptions=True)
         assert [type(one) for one in results] == [StoreError] * 3
     await group.aclose()
     await away.close()
@@ -89,12 +89,12 @@ async def test_whoever_waits_may_leave(database: Database) -> None:
     """A cancelled audit takes nobody with it, and closing waits for what is under way."""
     group = GroupCommit(database, SETTINGS, keep_text=True)
     planned = await recordings(database, 5)
-    waiting = [asyncio.create_task(group.record(one)) for one in planned]
+    waiting = [asyncio.create_task(group.put(one)) for one in planned]
     await asyncio.sleep(0)
     for one in waiting[1:3]:
         one.cancel()
     await group.aclose()
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert [isinstance(one, asyncio.CancelledError) for one in results] == [False, True, True, False, False]
-    [stream] = await streams.list_streams(database)
+    [stream] = await list_streams(database)
     assert stream.state.sums.n == 5

@@ -10,12 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.auditor.metrics_snapshot import SnapshotReader
-from gateway.store import exchanges, streams
+from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition
 from tests.gateway.auditor.test_metrics import stream
 from tests.support.store import many_streams
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, list_streams, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -70,7 +70,7 @@ async def test_only_streams_that_moved_are_read_again(database: Database) -> Non
 
     assert after["gender"] is before["gender"]
     assert after["age"].state.sums.n == 2
-    assert list(after.values()) == sorted(await streams.list_streams(database), key=lambda one: one.key.axis)
+    assert list(after.values()) == sorted(await list_streams(database), key=lambda one: one.key.axis)
 
 
 async def test_labels_that_need_escaping() -> None:

@@ -15,6 +15,7 @@ from gateway.store import runs
 from gateway.store.database import Database
 from tests.gateway.auditor.test_metrics import finished as result
 from tests.gateway.store.test_runs import OPTIONS
+from tests.support.store.made import create_run, delete_run
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -57,10 +58,10 @@ async def test_runs_that_cannot_be_a_reference_are_refused(database: Database) -
     config = DriftConfig(reference={"run": "r"})
     with pytest.raises(ConfigError, match='the run "r", which the store has not'):
         await reference.drift_settings(database, config)
-    await runs.create(database, "r", OPTIONS)
+    await create_run(database, "r", OPTIONS)
     with pytest.raises(ConfigError, match='the run "r", which is queued: wait until it is done'):
         await reference.drift_settings(database, config)
-    await runs.delete(database, "r")
+    await delete_run(database, "r")
     await finished(database, [estimate("ss", 40.0, 60.0)], suite="crows_pairs")
     with pytest.raises(ConfigError, match="has no assessable estimate that a live auditor also makes"):
         await reference.drift_settings(database, config)
@@ -73,7 +74,7 @@ async def test_numbers_that_are_not_assessable_are_no_reference(database: Databa
     config = DriftConfig(reference={"run": "r"})
     references = (await reference.drift_settings(database, config)).references
     assert set(references) == {"representative_distance/gender/man"}
-    await runs.delete(database, "r")
+    await delete_run(database, "r")
     await finished(database, ESTIMATES, suite="cogs", not_assessable="no reply")
     with pytest.raises(ConfigError, match=r'"r" of cogs, which is not assessable \(no reply\): name another run'):
         await reference.drift_settings(database, config)
@@ -83,7 +84,7 @@ async def finished(
     database: Database, estimates: list[Estimate], *, suite: str, not_assessable: str | None = None
 ) -> None:
     """A run "r" that is done, with these estimates."""
-    await runs.create(database, "r", OPTIONS | {"suite": suite})
+    await create_run(database, "r", OPTIONS | {"suite": suite})
     await runs.claim(database, "r")
     body = result(estimates, suite=suite, not_assessable=not_assessable)
     assert await runs.finish(database, "r", result=results.encode(body).decode(), report="")

@@ -20,13 +20,13 @@ from gateway.__main__ import main
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
 from gateway.features.lab.reference_passes import ReferencePasses
-from gateway.store import calibrations, exchanges, judge_passes, streams
+from gateway.store import calibrations, exchanges, judge_passes
 from gateway.store.database import Database
 from tests.gateway.store.test_calibrations import RATES, content
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.support.commands import refused
 from tests.support.gateway.control_plane import control_plane
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, list_streams, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -95,7 +95,7 @@ async def test_a_set_is_judged_again_when_it_is_due(database: Database, tmp_path
             await due_again(database, reference)
             await passes()
             twice = len(server.asked) - asked
-    found = {one.key.metric: one for one in await streams.list_streams(database)}
+    found = {one.key.metric: one for one in await list_streams(database)}
 
     assert (asked, once, twice) == (80, 20, 40)
     assert set(found) == {"judge_score_shift", "judge_disagreement", "judge_unread"}

@@ -23,7 +23,7 @@ from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB, DirectSink
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
-from tests.support.store.made import exchange
+from tests.support.store.made import exchange, settle
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -204,7 +204,7 @@ async def test_the_backlog_in_the_store_is_heeded(
     tap = await started(database, DirectSink(database, queue), max_backlog=2)
     await eventually(lambda: tap.rates["other"] == 2 / 5)
     for one in batch:
-        await exchanges.settle(database, one.id, "audited", keep_text=True)
+        await settle(database, one.id, "audited", keep_text=True)
     await eventually(lambda: tap.rates["other"] == 1.0)
     await tap.stop()
 

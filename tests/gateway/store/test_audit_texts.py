@@ -17,7 +17,7 @@ from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams import recording
 from gateway.streams.recording import Settling
-from tests.support.store.made import SETTINGS, exchange, measurement
+from tests.support.store.made import SETTINGS, exchange, measurement, settle
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -143,7 +143,7 @@ async def test_it_goes_when_text_is_not_kept(database: Database) -> None:
     gone, kept = exchange(), exchange()
     await leave(database, gone, settles=False)
     await leave(database, kept)
-    await exchanges.settle(database, gone.id, "audited", keep_text=False)
+    await settle(database, gone.id, "audited", keep_text=False)
     left = await audit_texts.read(database, [gone.id, kept.id])
 
     assert (left[gone.id], len(left[kept.id])) == ({}, 2)

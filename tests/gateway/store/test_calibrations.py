@@ -8,9 +8,9 @@ import pytest
 from auditors.judge_validation import Validation
 from auditors.metrics.intervals import KnownRates, KnownShare
 from gateway.errors import GatewayError, NotFoundError, RequestError
-from gateway.store import calibrations, streams
+from gateway.store import calibrations
 from gateway.store.database import Database
-from tests.support.store.made import audited, measurement
+from tests.support.store.made import audited, list_streams, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -97,7 +97,7 @@ async def test_a_digest_of_none_or_several(database: Database) -> None:
 async def test_streams_of_the_same_judge_have_it(changes: dict[str, Any], has_one: bool, database: Database) -> None:
     """Model, question and thinking are those of the stream's instrument; nothing set is to be asked not to think."""
     await audited(database, measurement(1.0))
-    [stream] = [one for one in await streams.list_streams(database) if one.key.metric == "favoritism"]
+    [stream] = [one for one in await list_streams(database) if one.key.metric == "favoritism"]
     await calibrations.keep(database, content(**changes))
     found = await calibrations.streams_of(database, await calibrations.newest(database))
 

@@ -18,7 +18,7 @@ from gateway.store import counters, exchanges, ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import KEPT_SECONDS, Delivery, forget_old
 from gateway.store.tables import exchanges as exchanges_table
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, measurement, record, settle
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -114,7 +114,7 @@ async def test_settling_moves_the_exchange_in_the_ledger_once(database: Database
     one = exchange(stratum="vip")
     await exchanges.insert_batch(database, [one, exchange()], {("vip", "queued"): 1, ("other", "queued"): 1})
     settled = await asyncio.gather(
-        *(exchanges.settle(database, one.id, state, keep_text=True) for state in ("audited", "failed"))
+        *(settle(database, one.id, state, keep_text=True) for state in ("audited", "failed"))
     )
     assert sorted(settled) == [False, True]
     counts = await ledger.counts(database)
@@ -141,7 +141,7 @@ async def test_retention_deletes_exchanges_and_keeps_measurements(database: Data
     old, waiting = exchange(received_at=time.time() - 100), exchange(received_at=time.time() - 100)
     await exchanges.insert_batch(database, [old, waiting], {("other", "queued"): 2})
     await record(database, old, [measurement(2.0)])
-    await exchanges.settle(database, old.id, "audited", keep_text=True)
+    await settle(database, old.id, "audited", keep_text=True)
     before = (await counters.read(database), await ledger.counts(database))
     assert await exchanges.delete_old(database, received_before=time.time() - 50) == 1
     assert await exchanges.get(database, old.id) is None
@@ -156,7 +156,7 @@ async def test_retention_waits_for_nobody(database: Database) -> None:
     held, free = exchange(received_at=time.time() - 100), exchange(received_at=time.time() - 99)
     await exchanges.insert_batch(database, [held, free], {("other", "queued"): 2})
     for one in (held, free):
-        await exchanges.settle(database, one.id, "audited", keep_text=True)
+        await settle(database, one.id, "audited", keep_text=True)
     before = time.time() - 50
     async with database.begin() as connection:
         await connection.execute(

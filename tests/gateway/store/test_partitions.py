@@ -13,7 +13,7 @@ from gateway.store import exchanges, partitions
 from gateway.store.database import Database
 from gateway.store.partitions import A_DAY, DAYS_AHEAD
 from gateway.store.tables import measurements
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, measurement, record, settle
 
 TODAY = int(time.time()) // A_DAY * A_DAY
 
@@ -89,7 +89,7 @@ async def test_the_auditors_pass_keeps_measurements_unless_told_otherwise(databa
     await partitions.prepare(database, since=now - 50 * A_DAY)
     one = exchange(id="old", request_id="r", received_at=now - 40 * A_DAY)
     await exchanges.insert_batch(database, [one], {("other", "queued"): 1})
-    await exchanges.settle(database, "old", "audited", keep_text=True)
+    await settle(database, "old", "audited", keep_text=True)
     await insert(database, row(now - 40 * A_DAY, "old"), row(now - 5.0))
 
     await maintenance.retire(database, validate({}), asyncio.Event())

@@ -14,6 +14,7 @@ from gateway.store.run_responses import Response
 from gateway.store.tables import runs as runs_table
 from tests.support.integration.running_suites import kept_replies
 from tests.support.postgres import Scratch
+from tests.support.store.made import create_run
 
 pytestmark = pytest.mark.postgres
 
@@ -31,7 +32,7 @@ async def shared(postgres_migrated: Scratch) -> AsyncIterator[Database]:
 
 async def offered(database: Database) -> runs.Run:
     """A run that was just claimed, with two ranges that nobody asks."""
-    await runs.create(database, "r", OPTIONS)
+    await create_run(database, "r", OPTIONS)
     run = await runs.claim(database, "r")
     assert run is not None
     assert await run_ranges.offer(database, run, [FIRST, SECOND], "{}")

@@ -5,11 +5,12 @@ import sqlalchemy as sa
 
 from gateway.store import run_responses, runs
 from gateway.store.database import Database
+from tests.support.store.made import create_run
 
 
 async def test_replies_to_some_items(database: Database) -> None:
     """Those of every sample, or those in given places; an item without a reply has none."""
-    await runs.create(database, "r", {"suite": "bbq", "model": "m", "mode": "sample", "protocol": "corrected"})
+    await create_run(database, "r", {"suite": "bbq", "model": "m", "mode": "sample", "protocol": "corrected"})
     run = await runs.claim(database, "r")
     assert run is not None
     replies = [(item, sample, "ok", f"{item}{sample}") for item in ("a", "b", 'c"') for sample in range(3)]

@@ -14,9 +14,9 @@ from gateway.errors import ConfigError, StoreError
 from gateway.privacy.encryption import cipher_of
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
-from gateway.store import counters, exchanges, ledger, streams
+from gateway.store import counters, exchanges, ledger
 from gateway.store.database import Database
-from tests.support.store.made import audited, exchange, measurement, record
+from tests.support.store.made import audited, exchange, list_streams, measurement, record, settle
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -147,7 +147,7 @@ def test_never_keeping_text_needs_a_key_between_the_roles() -> None:
 
 async def _audited(database: Database, **given: Any) -> str:
     one = await audited(database, measurement(2.0, reason="she wrote that", detail={"quote": "she wrote"}), **given)
-    await exchanges.settle(database, one.id, "audited", keep_text=True)
+    await settle(database, one.id, "audited", keep_text=True)
     return one.id
 
 
@@ -156,9 +156,9 @@ async def test_deletion_takes_the_text_and_leaves_the_numbers(database: Database
     """Deleting by request id removes exchange and words; the stream keeps its sums, the measurement its value."""
     await _audited(database, request_id="gone")
     await _audited(database, request_id="stays")
-    before = [stream.state for stream in await streams.list_streams(database)]
+    before = [stream.state for stream in await list_streams(database)]
     assert (await exchanges.delete(database, request_id="gone")).exchanges == 1
-    assert [stream.state for stream in await streams.list_streams(database)] == before
+    assert [stream.state for stream in await list_streams(database)] == before
     async with database.read() as connection:
         rows = await connection.execute(
             sa.text("SELECT exchange_id, value, reason, detail FROM measurements ORDER BY id")

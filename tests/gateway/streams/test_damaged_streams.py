@@ -13,11 +13,11 @@ from auditors.streams.state import StreamState, update
 from auditors.types import Exchange
 from gateway.auditor.live_series import LiveSeries
 from gateway.auditor.metrics_snapshot import SnapshotReader
-from gateway.store import damaged_streams, exchanges, streams, tables
+from gateway.store import damaged_streams, exchanges, tables
 from gateway.store.database import Database
 from gateway.store.streams import Stream
 from tests.support.gateway.control_plane import control_plane
-from tests.support.store.made import SETTINGS, exchange, measurement, record
+from tests.support.store.made import SETTINGS, exchange, list_streams, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -101,7 +101,7 @@ async def record_scores(database: Database, value: float = 1.0, **given: Any) ->
 
 async def women(database: Database) -> Stream:
     """The stream of women's scores."""
-    listed = await streams.list_streams(database)
+    listed = await list_streams(database)
     [one] = [one for one in listed if (one.key.group, one.key.metric) == ("women", "favoritism")]
     return one
 
@@ -121,7 +121,7 @@ async def count(database: Database, table: sa.Table) -> int:
 
 async def values_of(database: Database) -> dict[tuple[str, str], int]:
     """Values in each sound stream, by metric and group."""
-    return {(one.key.metric, one.key.group): one.state.sums.n for one in await streams.list_streams(database)}
+    return {(one.key.metric, one.key.group): one.state.sums.n for one in await list_streams(database)}
 
 
 async def test_the_others_move_on(database: Database) -> None:

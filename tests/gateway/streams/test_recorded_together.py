@@ -13,12 +13,12 @@ from auditors.answer_quality import answer_quality
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.features.mitigation import store as policy_arms
-from gateway.store import counters, exchanges, ledger, streams
+from gateway.store import counters, exchanges, ledger
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
 from gateway.streams import recording
 from gateway.streams.recording import Settling
-from tests.support.store.made import exchange, measurement
+from tests.support.store.made import exchange, list_streams, measurement
 from tests.support.store.scored import scores_of
 
 SETTINGS = DriftSettings(average_run_length=1000.0, reference_window=10)
@@ -67,9 +67,7 @@ async def numbers(database: Database) -> dict[str, object]:
     arms = await policy_arms.list_arms(database, limit=100)
     scored = await scores_of(database, limit=1000)
     return {
-        "streams": {
-            one.id: (one.key, one.state, one.alarm_exchange_id) for one in await streams.list_streams(database)
-        },
+        "streams": {one.id: (one.key, one.state, one.alarm_exchange_id) for one in await list_streams(database)},
         "arms": {(one.key, one.version): one.state for one in arms},
         "counters": await counters.read(database),
         "ledger": await ledger.counts(database),
@@ -99,7 +97,7 @@ async def test_together_they_give_the_numbers_of_one_by_one(database: Database, 
     assert await record_all(database, [], settled) == []
     found = await numbers(database)
     assert found["arms"]
-    assert any(one.alarm_since or one.state.detector for one in await streams.list_streams(database))
+    assert any(one.alarm_since or one.state.detector for one in await list_streams(database))
     assert found == expected
 
 
@@ -125,7 +123,7 @@ async def test_what_cannot_be_stored_leaves_nothing_of_its_transaction(database:
     await stored(database, [good, bad])
     with pytest.raises(Exception, match=r"(?i)unique"):
         await record_all(database, [good, twice])
-    assert await streams.list_streams(database) == []
+    assert await list_streams(database) == []
     assert await exchanges.audits(database, [bad.exchange.id]) == {bad.exchange.id: {}}
     assert await counters.read(database) == {}
     assert await record_all(database, [good]) == [True]

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from auditors.types import AuditFailure
-from gateway.store import counters, exchanges, streams
+from gateway.store import counters, exchanges
 from gateway.store.database import Database
-from tests.support.store.made import audited, exchange, measurement, record
+from tests.support.store.made import audited, exchange, list_streams, measurement, record
 from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -21,7 +21,7 @@ async def test_second_recording_changes_nothing(database: Database) -> None:
     found = [measurement(2.0, group="woman"), measurement(-1.0, group="man")]
     recorded = await asyncio.gather(*(record(database, one, found, probability=0.25) for _ in range(10)))
     assert sorted(recorded) == [False] * 9 + [True]
-    found_streams = await streams.list_streams(database)
+    found_streams = await list_streams(database)
     assert [(one.key.metric, one.key.group, one.state.sums.n) for one in found_streams] == [
         ("favoritism", "man", 1),
         ("favoritism", "woman", 1),
@@ -44,7 +44,7 @@ async def test_failed_audit_is_recorded_without_a_number(database: Database) -> 
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no verdict\x00")
     assert await record(database, one, failure)
     assert await exchanges.audits(database, [one.id]) == {one.id: {"judge": "failed"}}
-    assert await streams.list_streams(database) == []
+    assert await list_streams(database) == []
     assert await counters.read(database) == {("exchanges", ("failed", "judge")): 1}
 
 
@@ -52,6 +52,6 @@ async def test_new_judge_starts_a_new_stream(database: Database) -> None:
     """Scores of different auditor versions never share a series."""
     await audited(database, measurement(1.0))
     await audited(database, measurement(1.0, auditor_version="2"))
-    found = await streams.list_streams(database)
+    found = await list_streams(database)
     assert [stream.state.sums.n for stream in found] == [1, 1]
     assert len({stream.key.instrument for stream in found}) == 2

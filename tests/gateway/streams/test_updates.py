@@ -19,13 +19,13 @@ from auditors.streams.scales import scaled
 from auditors.streams.state import StreamState
 from auditors.types import AuditFailure, Measurement
 from gateway.reading.stream_pages import read_detectors, read_moved
-from gateway.store import exchanges, streams, tables, windows
+from gateway.store import exchanges, tables, windows
 from gateway.store.database import Database
 from gateway.store.streams import Selection, Stream
 from gateway.store.windows import Window
 from gateway.streams.steps import log_evidence_of
 from tests.support.store import recorder
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, list_streams, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -117,7 +117,7 @@ def _listed(url: str) -> list[Stream]:
     async def listed() -> list[Stream]:
         database = await Database.open(url)
         try:
-            return await streams.list_streams(database)
+            return await list_streams(database)
         finally:
             await database.close()
 
@@ -166,7 +166,7 @@ async def test_evidence_of_other_streams_counts(database: Database) -> None:
 
 
 async def detector_of(database: Database, axis: str) -> Detector:
-    [stream] = [one for one in await streams.list_streams(database) if one.key.axis == axis]
+    [stream] = [one for one in await list_streams(database) if one.key.axis == axis]
     assert stream.state.detector is not None
     return stream.state.detector
 
@@ -178,13 +178,13 @@ async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -
             await audited(
                 database, [measurement(1.0, group="man", axis=axis), measurement(0.0, group="woman", axis=axis)]
             )
-    before = {one.id: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
+    before = {one.id: one for one in await list_streams(database) if one.key.metric == "favoritism_gap"}
     one = exchange()
     await exchanges.insert_batch(database, [one], {})
     missing = [measurement(None, status="malformed", group="man")]
     failure = AuditFailure(auditor="judge", auditor_version="1", kind="malformed", message="no", missing=missing)
     await record(database, one, failure, settings=CALM)
-    after = {one.id: one for one in await streams.list_streams(database) if one.key.metric == "favoritism_gap"}
+    after = {one.id: one for one in await list_streams(database) if one.key.metric == "favoritism_gap"}
     moved = [after[key] for key in before if after[key].state != before[key].state]
 
     assert {(one.key.axis, one.key.group) for one in moved} == {("gender", "man"), ("gender", "woman")}
@@ -202,7 +202,7 @@ async def test_a_window_is_the_newest_audits_of_each_stream(database: Database) 
         await audited(database, [measurement(value)], probability=0.5)
     await audited(database, [measurement(1.0)], probability=0.1)
     await audited(database, [measurement(2.0, axis="age")])
-    by_axis = {one.key.axis: one for one in await streams.list_streams(database)}
+    by_axis = {one.key.axis: one for one in await list_streams(database)}
     found = await windows.sums(database, Window(audits=3))
     gender = window_estimate(by_axis["gender"].key, found[by_axis["gender"].id].values, {})
 

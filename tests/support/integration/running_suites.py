@@ -8,6 +8,7 @@ from gateway.jobs import open_queue
 from gateway.store import run_responses, runs
 from gateway.store.database import Database
 from tests.support.integration.auditing import until
+from tests.support.store.made import create_run
 
 OPTIONS = {
     "suite": "stereoset",
@@ -21,7 +22,7 @@ OPTIONS = {
 async def ask_for_run(database: Database, **options: Any) -> str:
     """Queues a run as POST /audits does."""
     run_id = uuid.uuid4().hex
-    await runs.create(database, run_id, OPTIONS | options)
+    await create_run(database, run_id, OPTIONS | options)
     await defer_run(database, run_id)
     return run_id
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from auditors.audit_texts import AuditText
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure, Exchange, JudgeStamp, Measurement
-from gateway.store import exchanges
+from gateway.store import exchanges, ledger, runs, streams, tables
 from gateway.store.audit_texts import entered
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
@@ -92,3 +92,27 @@ async def left_beside(database: Database, exchange_id: str, auditor: str, text: 
     stored = entered(database.texts, text)
     row = {"exchange_id": exchange_id, "auditor": auditor, "body": stored.body, "is_sealed": stored.is_sealed}
     await database.change_rows(sa.insert(audit_texts).values(row))
+
+
+async def create_run(database: Database, run_id: str, options: dict[str, Any]) -> None:
+    """Queue a run. `options` has at least suite, model, mode and protocol."""
+    await runs.create_all(database, {run_id: options}, max_queued=1000)
+
+
+async def delete_run(database: Database, run_id: str) -> None:
+    """Delete a run with its replies."""
+    await database.change_rows(sa.delete(tables.runs).where(tables.runs.c.id == run_id))
+
+
+async def settle(database: Database, exchange_id: str, state: exchanges.State, *, keep_text: bool) -> bool:
+    """End a queued exchange and move it in the ledger. False when another process had settled it before."""
+    async with database.begin() as connection:
+        settled, moved = await exchanges.settle_all(connection, {exchange_id: state}, keep_text=keep_text)
+        await ledger.add(connection, moved)
+        return bool(settled)
+
+
+async def list_streams(database: Database) -> list[streams.Stream]:
+    """Every stream, in the order of its key's fields."""
+    places = {stream_id: place for place, stream_id in enumerate(await streams.versions(database))}
+    return sorted(await streams.load(database, list(places)), key=lambda stream: places[stream.id])

@@ -124,7 +124,6 @@ def _without_mentions(sentence: str) -> str:
 
 
 def _last(pattern: re.Pattern[str], sentence: str) -> list[str]:
-    """Return the mark of the last match in a sentence, if any."""
     marks = [match[match.lastindex] for match in pattern.finditer(sentence) if match.lastindex]
     return marks[-1:]
 

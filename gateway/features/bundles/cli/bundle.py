@@ -31,14 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="the directory of one finished run")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="where to write the bundle")
     parser.add_argument("--sign-key", type=Path, metavar="FILE", help="private Ed25519 key in PEM (default: unsigned)")
-    parser.add_argument(
-        "--labels",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="people's labels, or the output of judge calibrate --out; may be repeated",
-    )
+    words = "people's labels, or the output of judge calibrate --out; may be repeated"
+    parser.add_argument("--labels", type=Path, action="append", default=[], metavar="FILE", help=words)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,16 +62,11 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
         files[building.REPORT] = path / building.REPORT
     else:
         absent[building.REPORT] = "the run directory has no report"
-    for name, label in _labels_by_name(labels).items():
-        files[name] = label
+    files |= _labels_by_name(labels)
     if not labels:
         absent[building.LABELS] = "no labels were given (--labels)"
-    return Contents(
-        result=msgspec.to_builtins(result),
-        files=files,
-        absent=absent,
-        does_not_show=registry.find(result.suite).does_not_show,
-    )
+    does_not_show = registry.find(result.suite).does_not_show
+    return Contents(result=msgspec.to_builtins(result), files=files, absent=absent, does_not_show=does_not_show)
 
 
 def _labels_by_name(labels: Sequence[Path]) -> dict[str, Path]:

@@ -21,14 +21,8 @@ CHANGED, UNSIGNED, UNKNOWN_KEY = 1, 3, 4
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="FILE", help="what audit bundle wrote")
-    parser.add_argument(
-        "--key",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="PUBLIC",
-        help="public Ed25519 key in PEM of an accepted signer; may be given several times",
-    )
+    words = "public Ed25519 key in PEM of an accepted signer; may be given several times"
+    parser.add_argument("--key", type=Path, action="append", default=[], metavar="PUBLIC", help=words)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,24 +13,14 @@ Example:
 """
 
 ACTIONS = {
-    "calibrate": Command(
-        "gateway.features.lab.judge.calibrate", "compare a judge with people, and people with one another"
-    ),
-    "qualify": Command(
-        "gateway.features.lab.judge.qualify", "put planted texts to a judge: the uses that it is good enough for"
-    ),
-    "panel": Command(
-        "gateway.features.lab.judge.panel", "put replies to several judges: agreement, self-preference, order"
-    ),
-    "reference": Command(
-        "gateway.features.lab.judge.reference", "watch a judge for drift: make a reference set, judge it again"
-    ),
-    "distill-data": Command("gateway.features.lab.judge.distill_data", "make a training set of judged runs"),
-    "distill-train": Command("gateway.features.lab.judge.distill_train", "train a small judge on it (LoRA)"),
-    "distill-serve": Command("gateway.features.lab.judge.distill_serve", "print the vLLM command that serves it"),
-    "distill-eval": Command(
-        "gateway.features.lab.judge.distill_eval", "compare it with the strong judge and with people"
-    ),
+    "calibrate": Command(f"{__name__}.calibrate", "compare a judge with people, and people with one another"),
+    "qualify": Command(f"{__name__}.qualify", "put planted texts to a judge: the uses that it is good enough for"),
+    "panel": Command(f"{__name__}.panel", "put replies to several judges: agreement, self-preference, order"),
+    "reference": Command(f"{__name__}.reference", "watch a judge for drift: make a reference set, judge it again"),
+    "distill-data": Command(f"{__name__}.distill_data", "make a training set of judged runs"),
+    "distill-train": Command(f"{__name__}.distill_train", "train a small judge on it (LoRA)"),
+    "distill-serve": Command(f"{__name__}.distill_serve", "print the vLLM command that serves it"),
+    "distill-eval": Command(f"{__name__}.distill_eval", "compare it with the strong judge and with people"),
 }
 
 
@@ -39,5 +29,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_actions(actions, ACTIONS)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    return run_action(arguments)
+run = run_action

@@ -20,7 +20,6 @@ from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
 MOST_LABELS = 1_000_000
-"""Labels of the store in one comparison."""
 
 HELP = """\
 Compares a judge with people, and people with one another: how often they agree, the judge's error rates by group, a
@@ -106,7 +105,8 @@ def _of_store(arguments: argparse.Namespace) -> Labels:
         from gateway.features.labelling import annotations
     except ImportError as error:  # an installation without that feature
         raise LabelsError("the store's labels need the feature labelling: give a FILE of labels") from error
-    identity = (arguments.judge_model, arguments.prompt_sha256, arguments.thinking)
+    judge_options = (arguments.judge_model, arguments.prompt_sha256, arguments.thinking)
+    identity = dict(zip(("judge_model", "prompt_sha256", "judge_thinking"), judge_options, strict=True))
 
     async def read_annotations() -> list[annotations.Annotation]:
         async with opened(arguments) as database:
@@ -117,12 +117,7 @@ def _of_store(arguments: argparse.Namespace) -> Labels:
     lines = [
         msgspec.json.encode(annotation)
         for annotation in asyncio.run(read_annotations())
-        if all(
-            expected is None or actual in (None, expected)
-            for expected, actual in zip(
-                identity, (annotation.judge_model, annotation.prompt_sha256, annotation.judge_thinking), strict=True
-            )
-        )
+        if all(option is None or getattr(annotation, name) in (None, option) for name, option in identity.items())
     ]
     return parsed(_name(arguments), b"\n".join(lines))
 

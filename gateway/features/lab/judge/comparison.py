@@ -74,7 +74,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     judge: JudgeAgreement | None
     """Agreement with people's consensus; None without a judge, and where labels are neither scores nor names."""
     n_decided: int
-    """Number of judgements whose consensus an adjudicator decided."""
     people: People | None
     """Agreement of people; None unless some judgement has two labels."""
     parts: list[Part]
@@ -114,7 +113,6 @@ def _all_rates(judged: Sequence[Judgement], threshold: float) -> dict[str, Error
 
 
 def _sections(judgements: Sequence[Judgement]) -> list[Section]:
-    """Return the sections that any judgement has, in the order of the first that has them."""
     sections = []
     for name in dict.fromkeys(name for judgement in judgements for name in judgement.parts):
         parts = [_as_judgement(judgement, judgement.parts[name]) for judgement in judgements if name in judgement.parts]
@@ -161,10 +159,8 @@ def _by(judgements: Iterable[Judgement], name: Callable[[Judgement], str | None]
 
 
 def _against(agreed: Sequence[Judgement], scores: Sequence[int]) -> JudgeAgreement:
-    people, judge = (
-        [int(judgement.consensus or 0) for judgement in agreed],
-        [int(judgement.judge or 0) for judgement in agreed],
-    )
+    people = [int(judgement.consensus or 0) for judgement in agreed]
+    judge = [int(judgement.judge or 0) for judgement in agreed]
     exchanges, strata = [judgement.exchange for judgement in agreed], _strata(agreed, scores == SCORES)
     return judge_agreement(people, judge, exchanges, rng=_rng(), labels=scores, strata=strata)
 

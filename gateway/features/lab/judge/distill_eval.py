@@ -47,7 +47,6 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     held_out_sha256: str
     prompt_sha256: str
     fingerprints: list[str]
-    """That the server said its replies are of."""
     limit: int | None
     summary: dict[str, Any]
     judged: list[Judged]
@@ -188,8 +187,6 @@ def _short(value: str | list[str]) -> str:
 
 
 class _Progress:
-    """A line every PROGRESS_SECONDS."""
-
     def __init__(self, name: str, total: int) -> None:
         self._name, self._total, self._said_at = name, total, time.monotonic()
 

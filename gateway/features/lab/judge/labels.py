@@ -90,7 +90,6 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """One a person, the newest."""
     annotators: tuple[str | None, ...]
     decided: float | None = None
-    """Decision of an adjudicator, where people differ."""
     parts: Mapping[str, "Parts"] = {}
     """Labels of people and the judge by name of the section, and under "refusal"."""
 
@@ -123,13 +122,11 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] | None
     """Name of each number that stands for one, in order, where labels are names; None where they are scores."""
     is_of_suite: bool
-    """They are of replies of a suite, not of live exchanges."""
     n_labels: int
     """Compared: the newest of each person."""
     n_without: int
     """Number of labels without a judge's score, in a file that has any."""
     n_rejected: int
-    """Number of labels whose raters found the text unusable."""
     n_unscored: int
     """Refusals in a form that has no score for them."""
     n_replaced: int

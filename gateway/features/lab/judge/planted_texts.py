@@ -30,7 +30,6 @@ SEED = 0
 N_OF_A_KIND = len(REFUSALS)
 FIRST, SECOND, NEITHER, REFUSAL = KINDS = ("first", "second", "neither", "refusal")
 SIDES: Mapping[str, str] = {"-1": SECOND, "0": NEITHER, "1": FIRST, "2": FIRST}
-"""Side that a final score takes."""
 
 
 NEAR_TO_FACT = frozenset({"HW", "SPF"})
@@ -43,7 +42,6 @@ class PlantedText(NamedTuple):
     item: Item
     text: str
     right_answer: str
-    """The answer of a judge that reads the text right."""
     cluster: str
 
 
@@ -51,7 +49,6 @@ class PlantedQuestion(NamedTuple):
     """A judge's question, and the planted texts that it is asked about."""
 
     suite_name: str
-    """Name of a suite that asks it."""
     texts: Sequence[PlantedText]
     answer: Callable[[Item, Reply], str]
     """Reads the answer off a judged reply. Raises UnreadableError."""

@@ -59,14 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     from gateway.features.lab.judge.qualifying import JudgeServer, qualify
 
     configured = None if arguments.config is None else load(arguments.config).auditors.judge
+    options = {"model": arguments.judge_model, "base_url": arguments.base_url, "api_key_env": arguments.api_key_env}
+    options["thinking"] = arguments.thinking
     model, base_url, key, thinking_name = (
-        getattr(configured, name, None) if given is None else given
-        for name, given in (
-            ("model", arguments.judge_model),
-            ("base_url", arguments.base_url),
-            ("api_key_env", arguments.api_key_env),
-            ("thinking", arguments.thinking),
-        )
+        getattr(configured, name, None) if option is None else option for name, option in options.items()
     )
     if not model or not base_url:
         raise GatewayError("judge qualify needs --judge-model M and --base-url URL, or --config FILE that has both")
@@ -103,7 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _keep(qualification: Qualification) -> None:
-    """Leave the result of each question where `audit run` finds it."""
     try:
         for question in qualification.questions:
             place = place_of(qualification.judge_model, qualification.base_url_host, question.uses[0])
@@ -136,7 +131,6 @@ def _tokens(mean: float | None) -> str:
 
 
 def _notes(questions: Sequence[QuestionQualified]) -> Iterator[str]:
-    """Yield what a reader must know besides the table, a line each."""
     for question in questions:
         unread = ", ".join(f"{reason} {n}" for reason, n in question.unread.items())
         lines = [*question.reasons, *([f"unread: {unread}"] if unread else []), *question.warnings]

@@ -46,7 +46,6 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None
     """The judge's answer; None where its verdict cannot be read."""
     reason: str = ""
-    """Reason for the missing answer."""
     seconds: float | None
     """Seconds for the verdict; None if none arrived."""
 

@@ -154,7 +154,7 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
             if observation.reply.text
         ]
     else:
-        lines = list(_lines(arguments.source))
+        lines = _lines(arguments.source)
     if len(lines) < arguments.n:
         raise GatewayError(f"{arguments.source}: {len(lines)} replies have a text: --n {arguments.n} is more")
     return random.Random(f"{arguments.seed}/reference").sample(lines, arguments.n)

@@ -21,27 +21,18 @@ METHODS: Mapping[str, tuple[str, Mapping[str, Command]]] = {
     "regard-ft": (
         "fine-tune a model so that it denies disrespectful premises",
         {
-            "data": Command(
-                "gateway.features.lab.mitigate.regard_ft_data", "write the questions and answers, with checks"
-            ),
-            "train": Command(
-                "gateway.features.lab.mitigate.regard_ft_train", "train an adapter on them (LoRA), with checkpoints"
-            ),
-            "serve": Command(
-                "gateway.features.lab.mitigate.regard_ft_serve", "print the vLLM command that serves every checkpoint"
-            ),
+            "data": Command(f"{__name__}.regard_ft_data", "write the questions and answers, with checks"),
+            "train": Command(f"{__name__}.regard_ft_train", "train an adapter on them (LoRA), with checkpoints"),
+            "serve": Command(f"{__name__}.regard_ft_serve", "print the vLLM command that serves every checkpoint"),
             "evaluate": Command(
-                "gateway.features.lab.mitigate.regard_ft_evaluate",
-                "ask base model and checkpoints, and say what changed",
+                f"{__name__}.regard_ft_evaluate", "ask base model and checkpoints, and say what changed"
             ),
-            "plot": Command(
-                "gateway.features.lab.mitigate.regard_ft_plot", "draw the gap and BBQ accuracy by training step"
-            ),
+            "plot": Command(f"{__name__}.regard_ft_plot", "draw the gap and BBQ accuracy by training step"),
         },
     ),
     "filter": (
         "the classifier of a gateway's query_filter or response_filter",
-        {"train": Command("gateway.features.lab.mitigate.filter_train", "train its head on labelled texts")},
+        {"train": Command(f"{__name__}.filter_train", "train its head on labelled texts")},
     ),
 }
 
@@ -53,5 +44,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_actions(method.add_subparsers(dest="step", required=True, metavar="|".join(of)), of)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    return run_action(arguments)
+run = run_action

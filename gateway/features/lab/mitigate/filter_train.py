@@ -97,17 +97,14 @@ def _card(trained: Trained, sizes: dict[Part, int], arguments: argparse.Namespac
         "seed": arguments.seed,
         "penalty": trained.penalty,
         "specificity_asked": arguments.specificity,
-        "held_out": {
-            name: None
-            if estimate is None
-            else {"value": estimate[0], "lower": estimate[1].lower, "upper": estimate[1].upper}
-            for name, estimate in (
-                ("auc", trained.auc),
-                ("sensitivity", trained.sensitivity),
-                ("specificity", trained.specificity),
-            )
-        },
+        "held_out": {name: _plain(getattr(trained, name)) for name in ("auc", "sensitivity", "specificity")},
     }
+
+
+def _plain(estimate: tuple[float, Interval] | None) -> dict[str, float] | None:
+    if estimate is None:
+        return None
+    return {"value": estimate[0], "lower": estimate[1].lower, "upper": estimate[1].upper}
 
 
 def _words(estimate: tuple[float, Interval] | None) -> str:

@@ -83,9 +83,8 @@ async def _run(arguments: argparse.Namespace) -> int:
                     running = run_one(job, stop, manner, title=title, again="run this command again")
                     await unless_stopped(stop, running, _stopped, within=END_SECONDS)
             await unless_stopped(stop, _probe(to_evaluate, model.name, model.path), _stopped, within=END_SECONDS)
-        message = f"compares {len(to_evaluate.models) - 1} checkpoints with the base model"
         if not arguments.quiet:
-            print(message, file=sys.stderr)
+            print(f"compares {len(to_evaluate.models) - 1} checkpoints with the base model", file=sys.stderr)
         compared = in_thread(regard_ft_plan.evaluated, to_evaluate)
         result: Evaluation = await unless_stopped(stop, compared, _stopped, within=END_SECONDS)
     except (RunStopped, asyncio.CancelledError):
@@ -167,18 +166,15 @@ def shown(result: Evaluation) -> str:
     if about.judge_fault:
         parts.append(f"judge not validated: {about.judge_fault}")
     rows = [["model", "reduction %", *COLUMNS]]
-    for model in result.models:
-        cells = [_interval(model.numbers.get(name), places) for name, places in COLUMNS.values()]
-        rows.append([_name(model), _reduction(model), *cells])
-    if any(f"{effects.GAP}/{effects.EVAL}" in model.numbers for model in result.models):
-        for evaluated in result.models:
-            cells = [
-                _interval(evaluated.numbers.get(f"{name}/{effects.EVAL}"), places) for name, places in COLUMNS.values()
-            ]
-            rows.append([f"{_name(evaluated)}, eval", _reduction(evaluated, f"/{effects.EVAL}"), *cells])
-    parts += [aligned(rows)]
+    suffixes = {"": "", f"/{effects.EVAL}": ", eval"}
+    for suffix, words in suffixes.items():
+        if not suffix or any(effects.GAP + suffix in model.numbers for model in result.models):
+            for model in result.models:
+                cells = [_interval(model.numbers.get(name + suffix), places) for name, places in COLUMNS.values()]
+                rows.append([_name(model) + words, _reduction(model, suffix), *cells])
+    parts.append(aligned(rows))
     if result.checkpoints:
-        parts += [*(f"- {line}" for line in verdict(result, result.checkpoints[-1]))]
+        parts += [f"- {line}" for line in verdict(result, result.checkpoints[-1])]
     names = [effects.spill_over(axis) for axis in PAPER_AXES if axis != effects.AXIS]
     measured = [name for name in names if any(name in model.numbers for model in result.models)]
     rows = [["axis", *map(_name, result.models)]]
@@ -204,7 +200,7 @@ def _name(evaluated: Evaluated) -> str:
     return evaluated.model if evaluated.step else f"base {evaluated.model.rsplit('/', 1)[-1]}"
 
 
-def _reduction(evaluated: Evaluated, part: str = "") -> str:
+def _reduction(evaluated: Evaluated, part: str) -> str:
     reduction = evaluated.reductions.get(effects.GAP + part)
     if reduction is None or reduction.value is None:
         return "" if not evaluated.step else "undefined"

@@ -26,13 +26,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """One model to evaluate; the base model is step 0."""
 
     name: str
-    """Name of the model on the server."""
     step: int
     path: Path
     """Its runs and what the utility probe found are kept there."""
     adapter_sha256: str | None
     jobs: tuple[Job, ...]
-    """Jobs of the long-text test and of BBQ."""
 
 
 class ToEvaluate(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,17 +18,12 @@ Example:
 """
 
 ACTIONS = {
-    "import": Command(
-        "gateway.features.labelling.cli.importing", "make tasks of a run's replies, or take in labels given elsewhere"
-    ),
+    "import": Command(f"{__name__}.importing", "make tasks of a run's replies, or take in labels given elsewhere"),
     "invite": Command(
-        "gateway.features.labelling.cli.inviting",
-        "make the links by which raters enter, one a rater; list and revoke them",
+        f"{__name__}.inviting", "make the links by which raters enter, one a rater; list and revoke them"
     ),
-    "serve": Command("gateway.features.labelling.cli.serving", "serve the tasks to raters, as a page and over HTTP"),
-    "export": Command(
-        "gateway.features.labelling.cli.exporting", "write labels for `judge calibrate`, or tasks for Label Studio"
-    ),
+    "serve": Command(f"{__name__}.serving", "serve the tasks to raters, as a page and over HTTP"),
+    "export": Command(f"{__name__}.exporting", "write labels for `judge calibrate`, or tasks for Label Studio"),
 }
 
 
@@ -39,5 +34,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--config", metavar="FILE", help="take the store of this configuration instead")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    return run_action(arguments)
+run = run_action

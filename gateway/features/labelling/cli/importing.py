@@ -112,7 +112,6 @@ def _from_lines(path: Path, content: bytes, _form: FormName) -> tuple[Sequence[E
 
 def _from_label_studio(path: Path, content: bytes, form: FormName) -> tuple[Sequence[Entry], int]:
     try:
-        annotations = label_studio.annotations(msgspec.json.decode(content), form)
-        return [Entry(annotation.task, annotation.rater, annotation.label) for annotation in annotations], 0
+        return [*label_studio.annotations(msgspec.json.decode(content), form)], 0
     except (LabelError, *UNREADABLE) as exc:
         raise GatewayError(f"{path}: {exc}") from exc

@@ -54,7 +54,7 @@ class Piece(msgspec.Struct, frozen=True):
 def pieces_of_answer(body: bytes) -> list[Piece] | None:
     """Return the pieces of an answer that came at once; None for a body that is not an answer."""
     try:
-        return [_piece(choice, _read_message(choice)) for choice in _answer(body).choices]
+        return [*map(_piece, _answer(body).choices)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _leniently(read_json, body)
 
@@ -64,9 +64,7 @@ def pieces_of_events(events: bytes) -> list[Piece] | None:
     pieces: list[Piece] = []
     for event in server_events(events):
         try:
-            event_pieces: list[Piece] | None = [
-                _piece(choice, _read_message(choice)) for choice in _answer(event.data).choices
-            ]
+            event_pieces: list[Piece] | None = [*map(_piece, _answer(event.data).choices)]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             event_pieces = _leniently(read_piece, event.data.strip())
             if event_pieces is None and len(event.data) > LONGEST_LENIENT:
@@ -80,19 +78,14 @@ def _leniently(read: Callable[[Any], Any], said_as: str | bytes) -> list[Piece] 
     if len(said_as) > LONGEST_LENIENT:
         return None
     try:
-        answer = read(said_as)
-        choices = answer["choices"]
-        converted = [msgspec.convert(choice, _Choice) for choice in choices]
+        converted = [msgspec.convert(choice, _Choice) for choice in read(said_as)["choices"]]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return [_piece(choice, _read_message(choice)) for choice in converted]
+    return [*map(_piece, converted)]
 
 
-def _read_message(choice: _Choice) -> Any:
-    return choice.message if choice.delta is None else choice.delta
-
-
-def _piece(choice: _Choice, message: Any) -> Piece:
+def _piece(choice: _Choice) -> Piece:
+    message = choice.message if choice.delta is None else choice.delta
     number = choice.index if isinstance(choice.index, int) else 0
     if not isinstance(message, dict):
         return Piece(number, choice.text if isinstance(choice.text, str) else "", False)
@@ -129,7 +122,6 @@ def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
 
 
 MOST_HELD_BYTES = 8 * 1024 * 1024
-"""Bytes of an answer that are held."""
 MOST_CHOICES = 16
 
 ResponseOutcome = Literal[
@@ -242,9 +234,9 @@ class AnswerRun:
         texts = [self._texts[choice] for choice in unseen]
         demands_all = self._is_required and not self._streams
         finding = await self._filter.look(texts, demands_all=demands_all) if texts else "clean"
-        waited_since = self._held_since if self._streams else began
+        if self.seconds is None:
+            self.seconds = perf_counter() - (self._held_since if self._streams else began)
         if finding == "biased":
-            self._waited(waited_since)
             if self._filter.plan.then == "instruct" and not self._was_asked_again:
                 self._was_asked_again = True
                 content = self._again()
@@ -257,17 +249,10 @@ class AnswerRun:
         if finding != "clean":
             self.outcome = finding
             refusal = self._unsupported("too long") if finding == "unsupported" else self._unavailable(finding)
-            self._waited(waited_since)
             return self._given_up(refusal)
-        self._waited(waited_since)
         if is_complete:
-            self.outcome = self._outcome_of_clean()
+            self.outcome = "instructed" if self._was_asked_again else "clean" if self._texts else "no_text"
         return Looked(released=self._release(upto))
-
-    def _outcome_of_clean(self) -> ResponseOutcome:
-        if self._was_asked_again:
-            return "instructed"
-        return "clean" if self._texts else "no_text"
 
     def _read_rest(self) -> Looked | None:
         if self._is_events:
@@ -293,10 +278,6 @@ class AnswerRun:
         if self.has_begun_to_pass and self._is_events:
             note = b": x-biasgate-mitigation response=%b\n\n" % str(self.outcome).encode()
         return Looked(released=note + self._release(len(self._held)), is_over=True)
-
-    def _waited(self, since: float) -> None:
-        if self.seconds is None:
-            self.seconds = perf_counter() - since
 
     def _release(self, upto: int) -> bytes:
         released = bytes(self._held[:upto])

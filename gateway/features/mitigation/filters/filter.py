@@ -136,7 +136,6 @@ class BoundedDetector:
     """A detector with a time limit, which nothing waits for while it is sick."""
 
     def __init__(self, inner: Detector, name: str, *, seconds: float) -> None:
-        """`name` is for the log; `seconds` is the limit of a verdict."""
         self._inner = inner
         self._name = name
         self._seconds = seconds

@@ -1,8 +1,6 @@
-"""The schema, as a single revision until the first release: it makes the tables that gateway.store.tables declares.
-Earlier revisions are of unreleased code and are refused. The first change of a table after the release needs a second
-revision, and a copy of the tables for this one. On PostgreSQL, measurements lie in one partition for each day (ADR 29),
-and lose their link to a deleted exchange by a trigger of a single statement: a foreign key would act for each exchange
-and partition.
+"""The schema, as a single revision until the first release; earlier ones are refused. The first change of a table after
+it needs a second revision, and a copy of gateway.store.tables here. On PostgreSQL, measurements lie in a partition for
+each day (ADR 29); a trigger of a statement unlinks them, as a foreign key would act for each exchange.
 """
 
 import time

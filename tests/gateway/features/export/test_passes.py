@@ -27,7 +27,7 @@ from gateway.store.database import Database
 from gateway.store.tables import measurements
 from tests.support.benchmarks import bundled
 from tests.support.store.exported import NOON, add, names, read
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import create_run, delete_run, exchange, measurement, record
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -75,7 +75,7 @@ def result(**changes: Any) -> str:
 
 
 async def finish_run(database: Database, run_id: str, **changes: Any) -> None:
-    await runs.create(database, run_id, OPTIONS)
+    await create_run(database, run_id, OPTIONS)
     assert await runs.claim(database, run_id)
     assert await runs.finish(database, run_id, result=result(**changes), report="")
 
@@ -115,7 +115,7 @@ async def test_nobodys_words_are_exported(database: Database, folder: str) -> No
         None, reason="wrote Zanzibar", detail={"said": "Zanzibar"}, judge=JudgeStamp(model="j", prompt_sha256="ab")
     )
     await record(database, one, [found])
-    await runs.create(database, "r", OPTIONS)
+    await create_run(database, "r", OPTIONS)
     assert await runs.claim(database, "r")
     assert await runs.fail(database, "r", "the server said Zanzibar")
     await pass_over(database, folder)
@@ -224,7 +224,7 @@ async def test_runs_are_written_anew_when_they_change(database: Database, url: s
     """A replaced result, a resumed run and a deleted one are seen at the next pass; a running one is not there."""
     await finish_run(database, "a")
     await finish_run(database, "b")
-    await runs.create(database, "waiting", OPTIONS)
+    await create_run(database, "waiting", OPTIONS)
     await pass_over(database, url)
     assert [row["run_id"] for row in read(url, "runs")] == ["a", "b"]
     whole = bundled.result()
@@ -240,10 +240,10 @@ async def test_runs_are_written_anew_when_they_change(database: Database, url: s
     rows = [row for row in read(url, "run_estimates") if row["run_id"] == "a"]
     assert [(row["value"], row["not_assessable"]) for row in rows] == [(12.5, None), (12.5, "9 of 9 replies")]
 
-    await runs.delete(database, "a")
+    await delete_run(database, "a")
     await pass_over(database, url)
     assert [row["run_id"] for row in read(url, "runs")] == ["b"]
-    await runs.delete(database, "b")
+    await delete_run(database, "b")
     await pass_over(database, url)
     assert not [name for name in names(url) if "runs.parquet" in name]
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import NARROW, WIDE
-from benchmarks.lab.aspects import Line, draw_aspects
+from benchmarks.lab.positioning import Line, draw_aspects
 
 
 def point(value: float, lower: float | None = None, upper: float | None = None) -> Point:

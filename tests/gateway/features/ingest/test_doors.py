@@ -14,6 +14,7 @@ import pytest
 from gateway.features.ingest.received import Part
 from gateway.privacy.texts import texts_of
 from gateway.store import ingested
+from gateway.store.tables import ingested_parts
 from tests.gateway.features.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.gateway.ingested import counted, outcomes, said, stored
@@ -81,7 +82,7 @@ class TestHttp:
         assert second.json()["taken"] == 1
         [one] = await stored(plane)
         assert said(one) == ([{"role": "user", "content": "I am [email], who leads?"}], "Both")
-        assert await ingested.count_parts(plane.database) == 0
+        assert await plane.database.count(ingested_parts) == 0
 
     async def test_an_envoy_tap(self, plane: ControlPlane) -> None:
         """Its buffered trace is an exchange; a cut or compressed one is rejected with what to do."""
@@ -209,7 +210,7 @@ class TestEntering:
         for number in range(6):
             await plane.http.post("/ingest/otlp/v1/logs", json=log("gen_ai.user.message", {"content": str(number)}))
 
-        assert await ingested.count_parts(plane.database) == 3
+        assert await plane.database.count(ingested_parts) == 3
         assert sorted(plane.stats.snapshot().ingested) == [("otlp", "rejected", 3), ("otlp", "waiting", 3)]
 
 

@@ -10,6 +10,7 @@ from gateway.privacy.texts import Texts
 from gateway.store import exchanges, ingested, ledger
 from gateway.store.database import Database
 from gateway.store.ingested import DUPLICATE, StoredPart
+from gateway.store.tables import ingested_parts
 from tests.support.store.made import exchange
 
 
@@ -58,7 +59,7 @@ async def test_parts_are_kept_once_sealed_and_in_order(database: Database) -> No
 
     assert found == {"x": [b"one", b"two"], "y": [b"other"]}
     assert (set(overdue), early, unread) == ({"x", "y"}, [], {})
-    assert await ingested.count_parts(database) == 1
+    assert await database.count(ingested_parts) == 1
 
 
 async def test_ids_are_forgotten_with_their_exchanges(database: Database) -> None:

@@ -10,10 +10,10 @@ from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.auditor.live_series import LiveSeries
 from gateway.features.labelling import annotations, api
 from gateway.features.labelling.annotations import AnnotationRequest
-from gateway.store import exchanges, streams
+from gateway.store import exchanges
 from gateway.store.database import Database
 from tests.support.gateway.control_plane import control_plane
-from tests.support.store.made import exchange, measurement, record
+from tests.support.store.made import exchange, list_streams, measurement, record
 
 
 async def audit(database: Database, number: int, value: float, sender_rate: float | None) -> str:
@@ -47,7 +47,7 @@ async def test_estimates_windows_histories_and_metrics(tmp_path: Path) -> None:
         shown = values[0]["stream"]
         history = (await plane.http.get(f"/live/streams/{shown}/history")).json()
         page = (await plane.http.get("/console")).text
-        listed = await streams.list_streams(plane.database)
+        listed = await list_streams(plane.database)
 
     assert history["buckets"]
     assert all(bucket["lower"] is None for bucket in history["buckets"])

@@ -16,6 +16,7 @@ from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client
 from gateway.store import ingested
 from gateway.store.ingested import StoredPart
+from gateway.store.tables import ingested_parts
 from tests.gateway.features.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.gateway.ingested import counted
@@ -47,7 +48,7 @@ async def test_a_body_of_too_many_halves(plane: ControlPlane, form: str) -> None
     assert answer.status_code == 413
     assert f"more than {MOST_ENTRIES} exchanges or parts of them: send smaller batches" in answer.json()["detail"]
     assert counted(plane) == {("http", "refused"): 1}
-    assert await ingested.count_parts(plane.database) == 0
+    assert await plane.database.count(ingested_parts) == 0
 
 
 async def test_lines_that_are_nothing(plane: ControlPlane) -> None:
@@ -71,7 +72,7 @@ async def test_halves_leave_the_loop_its_turns(plane: ControlPlane) -> None:
     assert (first.json()["waiting"], second.json()["taken"], n_swept) == (n, n // 2, n - n // 2)
     halves = {("http", "waiting"): n, ("http", "taken"): n // 2, ("http", "half"): n - n // 2}
     assert counted(plane) == halves
-    assert await ingested.count_parts(plane.database) == 0
+    assert await plane.database.count(ingested_parts) == 0
     assert steps.longest_seconds < STEP_SECONDS
 
 
@@ -83,7 +84,7 @@ async def test_halves_of_one_exchange_are_one(plane: ControlPlane) -> None:
     third = await plane.http.post("/ingest/http", content=body, headers=LINES)
 
     assert (first.json()["waiting"], second.json()["taken"], third.json()["duplicate"]) == (1, 1, 1)
-    assert await ingested.count_parts(plane.database) == 0
+    assert await plane.database.count(ingested_parts) == 0
 
 
 class TestWaitingOfAKey:
@@ -93,7 +94,7 @@ class TestWaitingOfAKey:
         async with control_plane(tmp_path, **config) as plane:
             full = await plane.http.post("/ingest/http", content=lines([*map(half, range(12))]), headers=LINES)
             again = await plane.http.post("/ingest/http", json=half(11))
-            n_kept = await ingested.count_parts(plane.database)
+            n_kept = await plane.database.count(ingested_parts)
             ends = await plane.http.post("/ingest/http", json=[half(0, "response"), half(1, "response")])
             room = await plane.http.post("/ingest/http", json=half(11))
             counts = counted(plane)

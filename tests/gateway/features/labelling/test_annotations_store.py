@@ -4,9 +4,9 @@ import pytest
 
 from gateway.features.labelling import annotations
 from gateway.features.labelling.annotations import AnnotationRequest
-from gateway.store import labels, streams
+from gateway.store import labels
 from gateway.store.database import Database
-from tests.support.store.made import audited, measurement
+from tests.support.store.made import audited, list_streams, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -30,7 +30,7 @@ async def labelled(
 async def test_pairs_are_on_the_unit_scale_and_weighted(database: Database) -> None:
     """A judge's 2 and people's -1 and 2 (mean .5) are 1 and .5; the audit stands for four exchanges."""
     await labelled(database, 2.0, -1.0, 2.0)
-    [stream] = await streams.list_streams(database)
+    [stream] = await list_streams(database)
     [pair] = (await labels.pairs(database))[stream.id]
 
     assert (pair.judge, pair.group, pair.weight) == (1.0, "women", 4.0)
@@ -60,4 +60,4 @@ async def test_each_instrument_has_its_own_labels(database: Database) -> None:
     found = await labels.pairs(database)
 
     assert sorted(len(pairs) for pairs in found.values()) == [1, 1]
-    assert set(found) == {stream.id for stream in await streams.list_streams(database)}
+    assert set(found) == {stream.id for stream in await list_streams(database)}

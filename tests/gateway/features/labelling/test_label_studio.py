@@ -40,7 +40,7 @@ def test_the_interface_shows_what_a_task_has_and_asks_what_a_form_needs(form: Fo
     result = [chosen(name, str(option.get("value"))) for name, option in first.items() if option is not None]
     asked = [one for one in result if one["from_name"] != label_studio.OUTCOME]
     [found] = label_studio.annotations([exported(asked)], form)
-    assert (found.task, found.rater) == ("t1", "ann@example.org")
+    assert (found.task_id, found.rater) == ("t1", "ann@example.org")
     filled_in(form, found.label, SHOWN[form])
 
 
