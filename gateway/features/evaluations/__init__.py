@@ -1,1 +1,0 @@
-"""See `gateway.features.evaluations.feature`."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from prometheus_client.core import Metric
 
@@ -12,7 +12,6 @@ from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter,
 from gateway.config.schema import Config
 from gateway.feature import FEATURES
 from gateway.features.evaluations import store
-from gateway.features.evaluations import store as evaluations
 from gateway.features.evaluations.exporter import EvaluationExporter, Sent, event_id
 from gateway.features.evaluations.store import Audit, Evaluation
 from gateway.store import counters, passes
@@ -61,10 +60,8 @@ class EvaluationEvents:
             self._dropped_at = now
             before, lost = time.time() - self._longest_wait, 0
             while not self._stop.is_set():
-                more = await evaluations.drop(
-                    self._database, finished_before=before, at_most=MOST_WAITING, limit=DROPPED_AT_ONCE
-                )
-                if not more:
+                limits = {"at_most": MOST_WAITING, "limit": DROPPED_AT_ONCE}
+                if not (more := await store.drop(self._database, finished_before=before, **limits)):
                     break
                 lost += more
             if lost:
@@ -82,7 +79,7 @@ class EvaluationEvents:
     async def _send_some(self, exporter: EvaluationExporter) -> bool:
         """False when nothing more is due, or the collector takes nothing now."""
         now = time.time()
-        audits, events = await evaluations.take(self._database, now=now, limit=BATCH_AUDITS, seconds=LEASE_SECONDS)
+        audits, events = await store.take(self._database, now=now, limit=BATCH_AUDITS, seconds=LEASE_SECONDS)
         if not audits:
             return False
         sent = await asyncio.to_thread(exporter.send, events) if events else Sent("taken")
@@ -114,7 +111,7 @@ class EvaluationEvents:
             own = [event for event in events if event.audit == audit]
             sent = await asyncio.to_thread(exporter.send, own) if own else Sent("taken")
             if not await self._settled(exporter, [audit], own, sent):
-                await evaluations.put_back(self._database, audits[n:], at=time.time() + self._pause)
+                await store.put_back(self._database, audits[n:], at=time.time() + self._pause)
                 return False
         return True
 
@@ -127,7 +124,7 @@ class EvaluationEvents:
                 logger.warning("evaluation events are not taken by %s (%s) and wait in the store", exporter.url, why)
             self._pause = min(max(FIRST_PAUSE_SECONDS, 2 * self._pause), LONGEST_PAUSE_SECONDS)
             self._not_before = time.monotonic() + self._pause
-            await evaluations.put_back(self._database, audits, at=time.time() + self._pause)
+            await store.put_back(self._database, audits, at=time.time() + self._pause)
             return False
         if self._pause:
             logger.warning("evaluation events are taken by %s again", exporter.url)
@@ -136,7 +133,7 @@ class EvaluationEvents:
         if n_rejected:
             logger.warning("%d evaluation events were rejected by %s", n_rejected, exporter.url)
         outcomes = {"exported": len(events) - n_rejected, "rejected": n_rejected}
-        await evaluations.settle(self._database, audits, outcomes)
+        await store.settle(self._database, audits, outcomes)
         return True
 
 
@@ -158,18 +155,13 @@ class EvaluationsPart(AuditorPart):
     async def families(self) -> Sequence[Metric]:
         totals = await counters.read(self._database, (store.COUNTER,))
         oldest = await store.oldest(self._database)
-        return families(totals, 0.0 if oldest is None else max(0.0, time.time() - oldest))
+        words = "Events (docs/operations.md#evaluation-events): exported, rejected by the collector, dropped (too old)."
+        events = counter("evaluation_events", words, ("outcome",))
+        for (_, labels), total in sorted(totals.items()):
+            events.add_metric(labels, total)
+        lag = gauge("evaluation_events_lag_seconds", "Age of the oldest audit whose events wait; else 0.", ())
+        put(lag, (), 0.0 if oldest is None else max(0.0, time.time() - oldest))
+        return [events, lag]
 
     async def aclose(self) -> None:
         self._events.close()
-
-
-def families(totals: Mapping[tuple[str, tuple[str, ...]], float], lag_seconds: float) -> Sequence[Metric]:
-    """Return the families of events; `totals`: by outcome; `lag_seconds`: age of the oldest that waits, else 0."""
-    words = "Events (docs/operations.md#evaluation-events): exported, rejected by the collector, dropped (too old)."
-    events = counter("evaluation_events", words, ("outcome",))
-    for (_, labels), total in sorted(totals.items()):
-        events.add_metric(labels, total)
-    lag = gauge("evaluation_events_lag_seconds", "Age of the oldest audit whose events wait; else 0.", ())
-    put(lag, (), lag_seconds)
-    return [events, lag]

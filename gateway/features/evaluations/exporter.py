@@ -54,9 +54,8 @@ def attributes(evaluation: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
     against = f" against {evaluation.reference}" if evaluation.reference else ""
     about = f", {evaluation.axis}:{group}{against}" if evaluation.axis else ""
     reason = f": {evaluation.reason}" if evaluation.reason and (with_reasons or evaluation.reason in UNREAD) else ""
-    explanation = f"{evaluation.audit.auditor}{about}" + (
-        f", no value, {evaluation.status}{reason}" if evaluation.value is None else reason
-    )
+    status = f", no value, {evaluation.status}" if evaluation.value is None else ""
+    explanation = f"{evaluation.audit.auditor}{about}{status}{reason}"
     entries = {
         "gen_ai.evaluation.name": evaluation.metric,
         "gen_ai.evaluation.score.value": evaluation.value,
@@ -149,10 +148,9 @@ class EvaluationExporter:
         from opentelemetry.sdk._logs import ReadableLogRecord
         from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
-        parent = _parent(evaluation)
-        context = (
-            Context() if parent is None else set_span_in_context(NonRecordingSpan(_span_context(parent)), Context())
-        )
+        context = Context()
+        if (parent := _parent(evaluation)) is not None:
+            context = set_span_in_context(NonRecordingSpan(_span_context(parent)), context)
         record = LogRecord(
             timestamp=int(evaluation.created_at * 1e9),
             context=context,

@@ -63,24 +63,17 @@ async def _exchange(sent: requests.PreparedRequest, seconds: float, tls: ssl.SSL
     body = sent.body.encode() if isinstance(sent.body, str) else sent.body
     if not isinstance(body, bytes | None):
         raise requests.exceptions.RequestException("only a body of bytes can be sent", request=sent)
+    method, url = sent.method or "POST", sent.url or ""
     answer = await request(
-        sent.method or "POST",
-        sent.url or "",
-        seconds=seconds,
-        longest=LONGEST_BYTES,
-        is_cut=True,
-        content=body,
-        headers=headers,
-        tls=tls,
+        method, url, seconds=seconds, longest=LONGEST_BYTES, is_cut=True, content=body, headers=headers, tls=tls
     )
     response = requests.Response()
     response.status_code = answer.status_code
     response.reason = http.client.responses.get(answer.status_code, "")
-    response.headers = CaseInsensitiveDict(
-        {name: value for name, value in answer.headers.items() if name != "content-encoding"}
-    )
+    response.headers = CaseInsensitiveDict(answer.headers.items())
+    response.headers.pop("content-encoding", None)
     response.raw = io.BytesIO(answer.content)
-    response.url = sent.url or ""
+    response.url = url
     response.request = sent
     return response
 
@@ -95,10 +88,8 @@ def _tls(verify: bool | str, cert: Any) -> ssl.SSLContext | None:
     if verify is True and not cert:
         return None
     trusted = Path(verify if isinstance(verify, str) else certifi.where())
-    is_folder = trusted.is_dir()
-    context = ssl.create_default_context(
-        cafile=None if is_folder else str(trusted), capath=str(trusted) if is_folder else None
-    )
+    cafile, capath = (None, str(trusted)) if trusted.is_dir() else (str(trusted), None)
+    context = ssl.create_default_context(cafile=cafile, capath=capath)
     if verify is False:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if cert:
@@ -149,10 +140,6 @@ def resource_and_scope() -> "tuple[Resource, InstrumentationScope]":
 
 def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
     """Return a session that follows no redirect. `on_answer` hears status and body of each answer."""
-    import requests
-
-    from gateway.features.evaluations.otlp import BoundedAdapter
-
     # The exporters log each failed attempt of each batch; here an outage is said once.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
 

@@ -18,6 +18,11 @@ CLOCK_SECONDS = 3600.0
 """Seconds by which a host's clock may be set while it records an audit."""
 COUNTER = "evaluation_events"
 """Counter of events by outcome."""
+_COPIED = (
+    *("auditor_version", "request_id", "traceparent", "metric", "axis", "model", "value", "status", "reason"),
+    *("inclusion_probability", "created_at"),
+)
+"""Columns that are fields of `Evaluation` under the same names."""
 
 
 class Audit(NamedTuple):
@@ -126,9 +131,8 @@ async def drop(database: Database, *, finished_before: float, at_most: int, limi
             return 0
         lists = list({Audit(row.exchange_id, row.auditor) for row in rows})
         conditions = _measured(lists, [row.finished_at for row in rows])
-        n = (
-            await connection.execute(sa.select(sa.func.count()).select_from(measurements).where(*conditions))
-        ).scalar_one()
+        counted = sa.select(sa.func.count()).select_from(measurements).where(*conditions)
+        n = (await connection.execute(counted)).scalar_one()
         await connection.execute(sa.update(exchange_audits).where(_are(lists)).values(send_at=None))
         await counters.add(connection, {(COUNTER, ("dropped",)): n})
         return int(n)
@@ -154,18 +158,8 @@ def _evaluation(row: Any) -> Evaluation:
     fields = row._mapping
     return Evaluation(
         audit=Audit(fields["exchange_id"], fields["auditor"]),
-        auditor_version=fields["auditor_version"],
-        request_id=fields["request_id"],
-        traceparent=fields["traceparent"],
-        metric=fields["metric"],
-        axis=fields["axis"],
         group=fields["group_name"],
         reference=fields["reference_name"],
-        model=fields["model"],
-        value=fields["value"],
-        status=fields["status"],
-        reason=fields["reason"],
         judge=None if fields["judge"] is None else msgspec.json.decode(fields["judge"], type=JudgeStamp),
-        inclusion_probability=fields["inclusion_probability"],
-        created_at=fields["created_at"],
+        **{name: fields[name] for name in _COPIED},
     )

@@ -203,7 +203,7 @@ def _response_attributes(response: tuple[bytes, bytes]) -> dict[str, Any]:
                 reasons |= _finish_reasons(piece)
     if reasons:
         attributes["gen_ai.response.finish_reasons"] = [reasons[index] for index in sorted(reasons)]
-    return {name: value for name, value in attributes.items() if value is not None}
+    return attributes
 
 
 def _read_part(part: _Part) -> Mapping[str, Any]:
@@ -213,13 +213,10 @@ def _read_part(part: _Part) -> Mapping[str, Any]:
     if part.model:
         attributes["gen_ai.response.model"] = part.model[:_LONGEST_VALUE]
     if usage := part.usage:
-        for name, counts in (
-            ("gen_ai.usage.input_tokens", (usage.prompt_tokens, usage.input_tokens)),
-            ("gen_ai.usage.output_tokens", (usage.completion_tokens, usage.output_tokens)),
-        ):
-            for count in counts:
-                if count is not None:
-                    attributes[name] = count
+        n_input = usage.prompt_tokens if usage.input_tokens is None else usage.input_tokens
+        n_output = usage.completion_tokens if usage.output_tokens is None else usage.output_tokens
+        counts = {"gen_ai.usage.input_tokens": n_input, "gen_ai.usage.output_tokens": n_output}
+        attributes |= {name: count for name, count in counts.items() if count is not None}
     return attributes
 
 
