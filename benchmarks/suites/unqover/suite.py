@@ -84,7 +84,7 @@ def _difference(counts: Counts) -> Counts:
 
 UNDEFINED_FIRST = "no reply named a subject"
 REPLIES, NAMED, FIRST, RELATED, REFUSED, DECLINED, N_FIELDS = range(7)
-"""Columns: replies; how much names a subject, the first; replies that name one; refusals; these or "cannot tell"."""
+"""Columns: replies; how much names a subject, the first; replies that name any; refusals; these or "cannot tell"."""
 
 
 def _sums(

@@ -87,7 +87,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def committed(text: str, *, is_prose: bool) -> str | None:
-    """Return the mark that a reply commits to, None for none; SHARED, CONTRADICTION or NOT_OFFERED if not a single."""
+    """Return the mark that a reply commits to; SHARED, CONTRADICTION or NOT_OFFERED for no single option; else None."""
     if CONTRADICTION in text:
         return CONTRADICTION
     concluded_by = _CONCLUDED_IN_PROSE if is_prose else _CONCLUDED_SHORT
