@@ -66,13 +66,13 @@ class Run:
         return f"<Run {self.result.suite} {self.result.suite_version}, {self.result.model}>"
 
     def estimates(self, to: Rows = "pandas") -> Any:
-        """Return the numbers with interval, n and n_excluded; no value where not assessable: `reason` says why."""
+        """Return estimates with interval, n and n_excluded, a row each; without value if not assessable (`reason`)."""
         result = self.result
         about = {"suite": result.suite, "model": result.model, "mitigation": result.mitigation}
         return to_frame([about | msgspec.to_builtins(stated(result, each)) for each in result.estimates], to)
 
     def items(self, to: Rows = "pandas") -> Any:
-        """Return the questions, a row each. Raises BenchmarkError for a run without a directory."""
+        """Return the items with their questions, a row each. Raises BenchmarkError for a run without a directory."""
         return to_frame({item.item_id: _question(item) for item, _ in self._observations()}.values(), to)
 
     def replies(self, to: Rows = "pandas") -> Any:
@@ -87,7 +87,7 @@ class Run:
 
     @cached_property
     def figures(self) -> list[Svg]:
-        """The figures of the suite's report page."""
+        """Pictures of the suite's report page; empty if the suite is not installed."""
         suite = registry.known(self.result.suite)
         estimates = [stated(self.result, each) for each in self.result.estimates]
         drawn = suite.figures([DrawnRun(name=self.result.model, estimates=estimates)]) if suite else []
@@ -111,14 +111,18 @@ def load_run(path: str | Path) -> Run:
 
 
 def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
-    """Return the paired comparison of two runs of one suite. Raises BenchmarkError if they cannot be compared."""
+    """Return the paired comparison of two runs of the same suite; `to_frame(comparison.differences)` is its table.
+    Raises BenchmarkError if the runs cannot be compared.
+    """
     return compare_directories(_path_of(a), _path_of(b))
 
 
 def gate(
     runs: Run | Result | Sequence[Run | Result], *requirements: str, allow_unvalidated_judge: bool = False
 ) -> list[Verdict]:
-    """Return whether each requirement ("stereoset.ss.upper < 60") holds. Raises BenchmarkError for unknown numbers."""
+    """Return whether each requirement, such as "stereoset.ss.upper < 60", holds on each number that it names. Raises
+    BenchmarkError for a requirement that is malformed or names no number of these runs.
+    """
     several = runs if isinstance(runs, Sequence) else [runs]
     results = [run.result if isinstance(run, Run) else run for run in several]
     return [
@@ -134,7 +138,7 @@ def suites() -> list[SuiteInfo]:
 
 
 def metrics(suite: str) -> list[str]:
-    """Return the names of the numbers that a suite gives. Raises BenchmarkError for an unknown suite."""
+    """Return the names of a suite's metrics. Raises BenchmarkError for an unknown suite."""
     return list(registry.find(suite).metrics)
 
 
@@ -147,7 +151,7 @@ def score(
     protocol: ProtocolName = "corrected",
     seed: int = 0,
 ) -> Run:
-    """Score recorded replies, each with `item_id` and `text`; sends nothing. Raises BenchmarkError."""
+    """Score replies (`item_id`, `text`) recorded with this data, protocol and seed, offline. Raises BenchmarkError."""
     recorded = [msgspec.convert(dict(reply), Reply) for reply in replies]
     if not recorded:
         raise BenchmarkError("score needs at least one reply")
@@ -165,7 +169,7 @@ def audit(suite: str, model: str, base_url: str, **options: object) -> list[Run]
 async def audit_async(suite: str, model: str, base_url: str, **options: object) -> list[Run]:
     """Ask a served model the items of suites and return the finished runs. `suite`: names separated by commas, or
     "all". `base_url`: server with an OpenAI API. `options`: those of `biasgate audit run` by name, such as
-    `data="embedded"`, `limit=100`, `out="runs/first"`, `judge_model`, `mode="exact"`. Raises BenchmarkError.
+    `data="embedded"`, `limit=100`, `out="runs/first"`, `mode="exact"`. Warns of suites left out. Raises BenchmarkError.
     """
     named_options = {"suite": suite, "model": model, "base_url": base_url, "quiet": True, **options}
     arguments = await asyncio.to_thread(_arguments, named_options)
@@ -183,7 +187,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _arguments(options: Mapping[str, object]) -> argparse.Namespace:
-    """Return the options as the command line gives them. Raises BenchmarkError for an unknown one."""
+    """Return the options as the command line parses them. Raises BenchmarkError for an unknown option."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     parser.set_defaults(action="run")
     run_suites.add_arguments(parser)

@@ -1,4 +1,6 @@
-"""Send one HTTP request and read at most N bytes within T seconds; follow no redirect with the server's key."""
+"""Send one HTTP request and read at most N bytes of the answer within T seconds, from the connection to the last byte.
+Redirects are not followed: the request, and the key in its headers, are for the server that was named.
+"""
 
 import asyncio
 import os
@@ -53,9 +55,9 @@ async def request(
     tls: ssl.SSLContext | None = None,
     is_cut: bool = False,
 ) -> Answer:
-    """Send a request on its own connection and return the answer, whatever its status, within `seconds` in all.
-    `longest`: most bytes of a 2xx answer's decoded body (0 reads none); `is_cut`: cut a longer body instead of raising.
-    Raises TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
+    """Send a request on its own connection, within `seconds` in all, and return the answer, whatever its status.
+    `longest`: most bytes of a 2xx answer's decoded body (0 reads none); `is_cut`: cut a longer body instead of raising;
+    `tls`: default `trusted()`. Raises TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
     """
     if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")
@@ -88,7 +90,7 @@ async def request(
 
 
 def is_http_url(url: str) -> bool:
-    """Return whether a URL has the scheme http or https, a host, and a port that there can be."""
+    """Return whether a URL has the scheme http or https, a host, and a valid port or none."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -97,7 +99,7 @@ def is_http_url(url: str) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the innermost system error in words ("Connection refused"), else the words or the name of the error."""
+    """Return the innermost system error in words ("Connection refused"), else the error's message or class name."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError | socket.gaierror):

@@ -1,8 +1,10 @@
 """The reference of a stream that makes its own: its first audits, and more until a small change can be found.
-It is looked at at N (the window), 2 N, 4 N, ... audits, LOOKS times at most, with 96 % at first and 99.75 % later, so
-all intervals hold together with 95 %. The reference is their intersection, so limits only close in. `has_moved`
-compares the halves of the window, and later the audits before with the new ones; after a rise without alarm a look may
-lift the lower limit, so that a return counts as a fall.
+An interval of the mean is taken after N (the window), 2 N, 4 N, ... audits, at LOOKS looks at most. The first holds
+with probability 96 %, each later with 99.75 %, so all hold together with 95 %, whichever look is the last. The
+reference is their intersection, so limits only close in: a drift that comes meanwhile is found as if the first window
+were final, or sooner. A change within the window is not silent: `has_moved` compares its halves, and at later looks the
+audits before with the new ones. After a rise without an alarm yet, a later look may lift the lower limit, so that a
+return to the old level counts as a fall from the mean of both.
 """
 
 import math
@@ -22,11 +24,12 @@ WITHIN = 2000
 
 
 def first(window: WeightedSums) -> Interval:
+    """Return the reference of the first look."""
     return fixed_time_interval(window, FIRST_LEVEL)
 
 
 def narrowed(reference: Interval, before: WeightedSums, window: WeightedSums) -> Interval | None:
-    """The reference after a later look, whose window has the audits before and since; None when the mean moved."""
+    """Return the reference after a look at `window`, with `before` that of the last look; None if the mean moved."""
     if has_moved(before, window):
         return None
     interval = fixed_time_interval(window, LATER_LEVEL)
@@ -35,7 +38,7 @@ def narrowed(reference: Interval, before: WeightedSums, window: WeightedSums) ->
 
 
 def next_look(n: int, window: int) -> int:
-    """The number of audits of the look that comes after n of them; 0 after the last one."""
+    """Return the number of audits at the look that follows `n` audits; 0 after the last look."""
     look = window
     for _ in range(LOOKS):
         if look > n:
@@ -53,8 +56,9 @@ def has_moved(half: WeightedSums, window: WeightedSums) -> bool:
 def smallest_change(
     limits: Interval, mean: float, variance: float | None, *, log_threshold: float, wanted: float
 ) -> float | None:
-    """Smallest change of the mean on [0, 1] that is found WITHIN so many values on average; None if there is none.
-    `log_threshold`: of an alarm; `wanted`: a side without room for it on the scale does not count.
+    """Return the smallest change of the mean, on [0, 1], that is found to either side within WITHIN values on average;
+    None if no change is. `limits`: of the detector; `mean`, `variance`: before the change; `log_threshold`: log
+    evidence for an alarm; `wanted`: a side on which the scale has no room for such a change does not count.
     """
     spread = spread_of(mean, variance)
     sides = [(1.0 - mean, limits.upper, mean), (mean, 1.0 - limits.lower, 1.0 - mean)]
@@ -65,7 +69,7 @@ def smallest_change(
 
 
 def before_change(detector: Detector) -> tuple[float, float | None]:
-    """Mean and variance before a change; of a reference from elsewhere its middle, and no variance."""
+    """Return the mean and variance before a change; without a window the middle of the reference, and None."""
     window = detector.window
     if window is None or not window.n:
         return (detector.reference.lower + detector.reference.upper) / 2.0, None

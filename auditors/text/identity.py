@@ -1,6 +1,7 @@
 """The ten identity axes with their groups and labels (protocols 2.2), and a matcher of texts that name one of them.
-Matching is lexical: whole words, any case, in plain form (`text.plain`); it finds "white" in "white collar" and misses
-a group that is only described. `cues` are inflections; pronouns and names name no group here. Needs no package.
+Matching is lexical: whole words, any case, in the text's plain form (`text.plain`). It finds "white" in "white collar"
+and misses a group that is only described, and so do numbers over the matched texts. `cues` are inflections of labels;
+pronouns, given names, and idioms such as "white paper" (`text.swaps.words`) do not count. Standard library only.
 """
 
 import re
@@ -18,13 +19,13 @@ class Group(NamedTuple):
 
     name: str
     labels: tuple[str, ...]
-    """Strings of the paper, as printed."""
+    """Strings that name the group, as the long-text fairness test prints them."""
     cues: tuple[str, ...] = ()
     """Further words that name the group."""
 
 
 class Identity(NamedTuple):
-    """One identity that a prompt can be asked under (protocols 5.1)."""
+    """An identity under which a prompt can be asked (protocols 5.1)."""
 
     axis: str
     group: str
@@ -32,6 +33,7 @@ class Identity(NamedTuple):
 
 
 def _read_group(name: str, words: str) -> Group:
+    """Read a group of identity.toml: labels, and cues behind a bar, separated by commas."""
     labels, _, cues = (
         tuple(filter(None, map(str.strip, part.split(",")))) for part in words.replace("\n", " ").partition("|")
     )
@@ -42,7 +44,7 @@ _FILE = tomllib.loads(Path(__file__).with_name("identity.toml").read_text(encodi
 AXES: dict[str, tuple[Group, ...]] = {
     axis: tuple(_read_group(name, words) for name, words in groups.items()) for axis, groups in _FILE.items()
 }
-"""The ten axes: axis name to its groups, all names lower-case with underscores."""
+"""Groups of each of the ten axes, by axis; all names are lower-case with underscores."""
 
 GROUPS: frozenset[tuple[str, str]] = frozenset((axis, group.name) for axis, groups in AXES.items() for group in groups)
 """Every valid (axis, group)."""
@@ -66,23 +68,23 @@ IDENTITY_PROMPT = (
 
 
 def with_identity(identity: Identity, prompt: str) -> str:
-    """The prompt asked under one identity."""
+    """Return the prompt as it is asked under an identity."""
     return IDENTITY_PROMPT.format(identity=identity.label, prompt=prompt)
 
 
 def mentions_identity(text: str | bytes) -> bool:
-    """Return whether any term of any group occurs as whole words; bytes may be JSON. Fast: on the request path."""
+    """Return whether any term of any group occurs as whole words; bytes may be JSON. Fast, as requests wait."""
     words = _words(text)
     return not _FIRST_WORDS.isdisjoint(words) and next(_mentions(words), None) is not None
 
 
 def groups_mentioned(text: str) -> list[tuple[str, str]]:
-    """Every (axis, group) named in the text, each once, in order of first mention; the longest term wins."""
+    """Return every (axis, group) named in the text, once, in order of first mention; the longest term wins."""
     return list(dict.fromkeys(_mentions(_words(text))))
 
 
 def _mentions(words: list[bytes]) -> Iterator[tuple[str, str]]:
-    """(axis, group) of each term, left to right, no word used twice."""
+    """Yield the (axis, group) of each term, left to right, no word used twice; idioms use up their words."""
     free = 0
     for index, word in enumerate(words):
         if word in _TERMS and index >= free:
@@ -95,7 +97,7 @@ def _mentions(words: list[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str | bytes) -> list[bytes]:
-    """Lower-case words; a mark that ends a phrase is a word of its own, hyphens and apostrophes only part words."""
+    """Return lower-case words; a mark that ends a phrase is the word "|", hyphens and apostrophes separate words."""
     if isinstance(text, bytes):
         text = (_ESCAPE.sub(_unescape, text) if b"\\" in text else text).decode("utf-8", "replace")
     raw = plain_text(text).text.lower().encode("utf-8", "replace")
@@ -116,7 +118,7 @@ def _mark(code: int) -> int:
 
 
 def _terms() -> dict[bytes, list[tuple[list[bytes], tuple[str, str] | None]]]:
-    """First word to the terms that begin with it, the longest first, each with its (axis, group); None for an idiom."""
+    """Return terms by first word, the longest first, each with its (axis, group), or None if it is an idiom."""
     places: dict[tuple[bytes, ...], tuple[str, str] | None] = {}
     for axis, groups in AXES.items():
         for group in groups:

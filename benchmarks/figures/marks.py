@@ -1,4 +1,4 @@
-"""Marks of pictures and keys of legends. Runs differ by a number each, a mark and a dash, and only then by a colour."""
+"""Marks of pictures and keys of legends. Runs differ in number, mark and dash; colour only helps."""
 
 from collections.abc import Iterable, Sequence
 from math import cos, pi, sin
@@ -13,7 +13,7 @@ N_COLOURS = 6
 """Classes series-0 to series-5 of figures.css; later runs use them again, with another mark and dash."""
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "4 4")
 SIDES = (0, 4, 3, 5, 6)
-"""Corners of a mark; 0 is a disc."""
+"""Numbers of corners of the marks, for one series after another; 0 is a disc."""
 HATCH_STEP = 7.0
 KEY_WIDTH, TILE_WIDTH, KEY_HEIGHT = 36.0, 26.0, 16.0
 """Width of a key's picture, the smaller width of a tile's picture, and the height of both."""
@@ -37,7 +37,7 @@ def mark(parent: Element | None, series: int, x: float, y: float, *, radius: flo
 
 
 def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool) -> None:
-    """Draws an interval, if there is one, with a bar at both ends. `at`: the pixel across the scale."""
+    """Draw an interval, if it is not None, with a bar at both ends. `at`: its pixel on the other axis."""
     if ends is None:
         return
     low, high = map(scale.at, ends)
@@ -49,7 +49,9 @@ def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at:
 
 
 def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], down: Scale) -> None:
-    """Draw defined points with intervals and the line that joins them. `places`: pixels from the left, number, hint."""
+    """Draw points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
+    from the left, the number there, and its text for a reader who points at it; `down`: the vertical scale.
+    """
     defined = [
         (x, down.at(value), measure, words) for x, measure, words in places if (value := measure.drawable) is not None
     ]
@@ -63,7 +65,7 @@ def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Meas
 
 
 def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
-    """An entry of a legend: shapes in a picture of its own, and what they mean."""
+    """Return an entry of a legend: a small picture of the shapes, and the words that explain them."""
     swatch = canvas(width, KEY_HEIGHT, None)
     swatch.extend(shapes)
     return Key(svg=markup(swatch), words=words)
@@ -75,7 +77,7 @@ def line_key(series: int, name: str) -> Key:
 
 
 def bar_key(series: int, name: str) -> Key:
-    """Legend of a run drawn as bars, with the number that its bars carry."""
+    """Return the entry of a run drawn as bars, with the number that its bars carry."""
     bar = add(None, "rect", class_=f"bar-fill {style(series)}", x=14, y=3, width=22, height=10)
     return key(name, text(None, 0, 12, str(series + 1), size=11), bar)
 
@@ -87,7 +89,7 @@ def _box(parent: Element | None, fill: str | None, **place: float) -> Element:
 
 
 def tile_key(fill: str | None, words: str, *, is_hatched: bool = False, sign: str = "") -> Key:
-    """Legend of tiles with a colour; None is that of undefined tiles."""
+    """Return the entry of tiles with the colour `fill`; None: of undefined tiles."""
     size = {"x": 0.5, "y": 0.5, "width": TILE_WIDTH - 1, "height": KEY_HEIGHT - 1}
     shapes = [_box(None, fill, **size)]
     if fill and is_hatched:
@@ -106,7 +108,9 @@ def tile(
     *,
     is_hatched: bool = False,
 ) -> None:
-    """Draw a box at its upper left `corner` with two or three lines (words, font size); `fill` None: undefined."""
+    """Draw a box with two or three lines of text (words, font size), each on a plate that covers the hatching.
+    `corner`: upper left; `size`: width and height; `fill`: None for an undefined tile.
+    """
     (x, y), (width, height) = corner, size
     place = {"x": x, "y": y, "width": width, "height": height}
     _box(group, fill, **place)
@@ -124,7 +128,7 @@ def tile(
 
 
 def hatch(parent: Element | None, x: float, y: float, width: float, height: float, ink: str) -> Element:
-    """Lines falling to the left, cut at the box by hand: a pattern would need an id."""
+    """Draw lines that fall to the left, each cut at the box: an SVG pattern would need an id."""
     path, start = [], HATCH_STEP
     while start < width + height:
         right, left = min(start, width), max(0.0, start - height)
@@ -134,7 +138,7 @@ def hatch(parent: Element | None, x: float, y: float, width: float, height: floa
 
 
 def colour_key(ends: Sequence[float], words: str, *, step_width: float, places: int = 0) -> Key:
-    """Legend of the colours between the first and the last of `ends`, each of which stands below as a number."""
+    """Return the entry of a colour scale from the first to the last of `ends`, with each of them as a number below."""
     low, high, steps = ends[0], ends[-1], 30
     width = steps * step_width
     bar = canvas(width + 20, 32, f"colour scale from {number(low, places)} to {number(high, places)}")

@@ -9,7 +9,7 @@ from benchmarks.figures.display import number
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, text
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
-"""Times a power of ten: the distance between two ticks."""
+"""Distances between two ticks, times a power of ten."""
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,9 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 def lay_out(
     headings: Sequence[str], *, columns: int, size: tuple[float, float], gap: float, room: float, label: str
 ) -> tuple[Element, Iterator[tuple[Element, float, float]]]:
-    """Return a picture of equal panels, headings of `room` pixels, and each panel's group, left and upper edge."""
+    """Return a picture of panels in lines of `columns`, and the group of each panel with its left and upper edge, in
+    pixels. `size`: width and height of a panel; `gap`: between panels; `room`: widest heading; `label`: read out.
+    """
     columns = min(columns, len(headings))
     n_lines = -(-len(headings) // columns)
     width, height = (n * length + (n - 1) * gap for n, length in zip((columns, n_lines), size, strict=True))
@@ -113,28 +115,28 @@ def split_evenly(n: int, most: int) -> list[range]:
 
 
 def drop_infinite(value: float | None) -> float | None:
-    """The number, unless it cannot be drawn."""
+    """Return the number; None if it cannot be drawn, as it is NaN or infinite."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def keep_finite(values: Iterable[float | None]) -> list[float]:
-    """The numbers that can be drawn."""
+    """Return the numbers that can be drawn."""
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
 def all_numbers(measures: Iterable[Measure]) -> list[float]:
-    """Values and ends of intervals that can be drawn."""
+    """Return the values and the ends of intervals that can be drawn."""
     return keep_finite(end for measure in measures for end in (measure.value, measure.lower, measure.upper))
 
 
 def interval_between(lower: float | None, upper: float | None) -> tuple[float, float] | None:
-    """Both ends, or None unless both can be drawn."""
+    """Return both ends; None unless both can be drawn."""
     ends = keep_finite((lower, upper))
     return (ends[0], ends[1]) if len(ends) == 2 else None
 
 
 def ticks(low: float, high: float, most: int = 6) -> tuple[list[float], int]:
-    """Return round numbers between finite `low` and `high`, 2 to `most` if there are any, and their decimals."""
+    """Return 2 to `most` round numbers between `low` and `high`, and their decimal places; none unless low < high."""
     if not low < high or not math.isfinite(high - low):
         return [], 0
     power = 10.0 ** math.floor(math.log10((high - low) / most))

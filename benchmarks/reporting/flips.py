@@ -36,7 +36,7 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
-    """The first in the order of run A, and the number of all; in mode exact by most probable value."""
+    """Return the first MOST_SHOWN flips in run A's order, and the number of all; in mode exact, of likeliest values."""
     return flipped_between(directory.observations(path_a), directory.observations(path_b))
 
 
@@ -60,7 +60,7 @@ def flipped_between(first: Sequence[Observation], second: Sequence[Observation])
 
 
 def read_as(reply: Reply) -> tuple[Status, Any]:
-    """Return the value that a reply counts as in a comparison: its status, and its value or most probable value."""
+    """Return the status of a reply, and the value that it was read as or, in mode exact, its most probable value."""
     likely = {value: p for value, p in (reply.choice_probabilities or {}).items() if value not in UNREAD_LABELS}
     value = max(likely, key=likely.__getitem__) if likely else reply.parsed
     return (reply.status, value)

@@ -1,4 +1,4 @@
-"""Suites by name, each registered by an entry point "biasgate.suites"; what is said of them are class attributes."""
+"""Suites by name: entry points of the group "biasgate.suites" name their classes, whose attributes describe them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from benchmarks.suites.protocol import Suite
 
 
 def _usable(name: str, registered: object) -> Suite:
-    """Return the suite itself, or an instance of its class. Raises ValueError for anything but that suite."""
+    """Return the suite, or an instance of its class. Raises ValueError unless it is a complete suite of that name."""
     suite = registered() if isinstance(registered, type) else registered
     if not isinstance(suite, Suite):
         raise ValueError("it does not derive from benchmarks.suites.protocol.Suite")
@@ -34,7 +34,7 @@ SUITES: Mapping[str, Suite] = Registered("biasgate.suites", _usable)
 """Suites by name: ours and those of other distributions."""
 
 OWN: Suite = OwnPrompts()
-"""No benchmark: it asks what its user brings, so "all" does not mean it and nothing lists it."""
+"""The suite of prompts that a user brings. It is not a benchmark, so "all" leaves it out and no list has it."""
 
 
 DataState = Literal["present", "absent", "damaged", "built-in"]
@@ -61,11 +61,11 @@ class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
     few_shots: list[int]
     """Numbers of examples that may stand before a question."""
     has_follow_up: bool
-    """True if it makes further questions from the replies: then it takes neither a precision nor a repeat share."""
+    """True if it makes further questions from the replies: then --precision and --repeat-share are not possible."""
 
 
 def find(name: str) -> Suite:
-    """A benchmark or OWN. Raises BenchmarkError naming the nearest known suite."""
+    """Return a benchmark, or OWN. Raises BenchmarkError naming the nearest known suite."""
     if name == OWN.name:
         return OWN
     if name not in SUITES:
@@ -84,7 +84,7 @@ def datasets() -> dict[str, DatasetSpec]:
 
 
 def source(name: str) -> DatasetSpec:
-    """Raises BenchmarkError naming the nearest known data set."""
+    """Return the data set of this name. Raises BenchmarkError naming the nearest known data set."""
     specs = datasets()
     if name not in specs:
         raise BenchmarkError(f'unknown data set "{name}"{nearest(name, specs)}; known: {", ".join(sorted(specs))}')
@@ -92,7 +92,7 @@ def source(name: str) -> DatasetSpec:
 
 
 def catalogue(data_dir: Path | None = None) -> list[SuiteInfo]:
-    """Every suite, with the state of its canonical data under `data_dir` (default: see datasets.home)."""
+    """Return every suite, with the state of its canonical data under `data_dir` (default: `published.home()`)."""
     return [
         _info(suite, "built-in" if suite.source is None else published.state(suite.source, data_dir).state)
         for suite in SUITES.values()

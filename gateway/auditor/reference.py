@@ -21,7 +21,9 @@ from gateway.streams.settings import settings_of
 
 
 async def drift_settings(database: Database, config: DriftConfig) -> DriftSettings:
-    """The detectors' [drift] settings with the intervals of its run. Raises ConfigError for a run of no use to them."""
+    """Return the [drift] settings for the detectors, with the intervals of the reference run if it names a run. Raises
+    ConfigError for a run that does not exist, has not finished, or has no assessable number that a stream measures.
+    """
     settings = settings_of(config)
     if settings.reference_run is None:
         return settings
@@ -29,7 +31,9 @@ async def drift_settings(database: Database, config: DriftConfig) -> DriftSettin
 
 
 def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dict[str, Interval]:
-    """Intervals on 0..1 by `reference_name`, of whole axes and groups; `scales` name comparable live metrics."""
+    """Return intervals on [0, 1] of whole axes and groups, by `auditors.streams.state.reference_name`. `scales`: the
+    suite's, which name the live metric that each metric can be compared with; other metrics are left out.
+    """
     intervals_by_name: dict[str, Interval] = {}
     for estimate in estimates:
         metric = scales[estimate.metric].live if estimate.metric in scales else None
@@ -58,10 +62,10 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
     if not references:
         raise ConfigError(
             f'drift.reference names the run "{run_id}" of {run.suite}, which has no assessable estimate that a live '
-            f"auditor also makes: name a run of a suite with one, e.g. {', '.join(_comparable())}"
+            f"auditor also makes: name a run of a suite with one, e.g. {', '.join(_comparable_suites())}"
         )
     return references
 
 
-def _comparable() -> list[str]:
+def _comparable_suites() -> list[str]:
     return [name for name, suite in SUITES.items() if any(scale.live for scale in suite.scales.values())]

@@ -36,22 +36,24 @@ _PROGRAM = frozenset(
         *("LC_*", "PYTHON*", "MALLOC_*", "COVERAGE_*"),
     }
 )
+"""Variables that any program may need; a final * stands for any ending."""
 _DATASETS = frozenset({HOME_VARIABLE, MIRROR_VARIABLE})
 
 
 def writer_environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the writer's part of an environment: the writer reaches the database and seals text."""
+    """Return the variables that the writer may see: it reaches the database and encrypts text."""
     return _select(config, environ, "writer", store.variables(config.store.url))
 
 
 def auditor_environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the auditor's part of an environment: the auditor also asks models and fetches data sets."""
+    """Return the variables that the auditor may see: it also asks models and fetches data sets."""
     declared = store.variables(config.store.url) | OUTGOING_HTTP | LOCAL_EMBEDDER | _DATASETS
     declared = declared.union(*(feature.environment(config) for feature in FEATURES.values()))
     return _select(config, environ, "auditor", declared)
 
 
 def _select(config: Config, environ: Mapping[str, str], process: Process, declared: frozenset[str]) -> dict[str, str]:
+    """Return the variables of _PROGRAM, of `declared` and of `process`, without those of other processes."""
     needed = variables_of(config, [process])
     foreign = variables_of(config) - needed  # a secret of another process, whatever its name
     patterns = _PROGRAM | declared
@@ -69,13 +71,13 @@ SECRET_VARIABLE = "BIASGATE_DRAWN_SAMPLING_SECRET"  # noqa: S105 - the name of a
 AUDITOR = "auditor"
 AUDITOR_GRACE_SECONDS = 20.0
 KILL_MARGIN_SECONDS = 25.0
-"""A drained gateway hands on its sampled copies and ends by itself; only a stuck one is killed, this long after."""
+"""Seconds after its drain time in which a gateway hands on its sampled copies and ends, before it is killed."""
 
 _COMMAND = (sys.executable, "-m", "gateway")
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Command-line wishes that take precedence over the file."""
+    """Options of the command line that take precedence over the configuration file; None: as in the file."""
 
     config_path: Path | None = None
     host: str | None = None
@@ -83,17 +85,17 @@ class Placement(msgspec.Struct, frozen=True):
     workers: int | None = None
 
     def read(self) -> Config:
-        """The file as it is now, with the wishes. Raises ConfigError."""
+        """Read the configuration file and apply the options. Raises ConfigError."""
         return self.applied(load(self.config_path))
 
     def applied(self, config: Config) -> Config:
-        wishes = {"host": self.host, "port": self.port, "workers": self.workers}
-        overrides = {name: value for name, value in wishes.items() if value is not None}
+        options = {"host": self.host, "port": self.port, "workers": self.workers}
+        overrides = {name: value for name, value in options.items() if value is not None}
         return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **overrides))
 
 
 def run_gateway(config: Config, placement: Placement) -> int:
-    """The gateway role: in this process when one worker is enough, else supervised workers."""
+    """Run the gateway role: a single worker in this process, or several as children; return the exit code."""
     require_usable(config, "gateway")
     listener = bind(config.server.host, config.server.port)
     if config.server.workers == 1:
@@ -104,13 +106,13 @@ def run_gateway(config: Config, placement: Placement) -> int:
 
 
 def run_both(config: Config, placement: Placement) -> int:
-    """Gateway workers and one auditor under this parent."""
+    """Run gateway workers and one auditor as children of this process; return the exit code."""
     require_usable(config, "serve")
     return _supervise(config, placement, bind(config.server.host, config.server.port), with_auditor=True)
 
 
 def run_worker(descriptor: int, writer_path: str) -> int:
-    """One worker of a supervised gateway, on the parent's listening socket and configuration."""
+    """Run one worker of a supervised gateway, on the parent's listening socket and configuration."""
     parent_pipe = ParentPipe()
     config = parent_pipe.first_config()
     if config is None:
@@ -120,14 +122,14 @@ def run_worker(descriptor: int, writer_path: str) -> int:
 
 
 def run_writer(descriptor: int) -> int:
-    """The process that stores what a gateway's workers sampled."""
+    """Run the process that stores what a gateway's workers sampled; `descriptor`: its listening socket."""
     from gateway.sampling.writer import process
 
     return process.run_writer(descriptor)
 
 
 def run_auditor(config_path: Path | None) -> int:
-    """The auditor role, until SIGTERM or Ctrl-C; SIGHUP reads the file again."""
+    """Run the auditor role until SIGTERM or SIGINT; SIGHUP reloads the configuration file."""
     config = load(config_path)
     require_usable(config, "auditor")
     logs.configure(config.telemetry, role="auditor")
@@ -136,7 +138,7 @@ def run_auditor(config_path: Path | None) -> int:
 
 
 def run_auditor_child() -> int:
-    """The auditor of `biasgate serve`, on the parent's configuration."""
+    """Run the auditor of `biasgate serve`, with the parent's configuration."""
     parent_pipe = ParentPipe()
     config = parent_pipe.first_config()
     if config is None:
@@ -180,7 +182,7 @@ async def _serve_alone(
 
     def ready() -> None:
         _announce(*reachable(listener, config.server.host))
-        tasks.append(asyncio.create_task(store_until_stopped()))  # not before: it would hold up the start
+        tasks.append(asyncio.create_task(store_until_stopped()))  # only now: a writer would delay the start
 
     tasks: list[asyncio.Task[int]] = []
     reloader = Reloader(config, placement.read, apply, worker.reloads, role="gateway")
@@ -217,7 +219,7 @@ async def _audit_alone(config: Config, read: Callable[[], Config]) -> None:
 
 
 async def _audit_as_child(config: Config, parent_pipe: ParentPipe) -> None:
-    """The parent reads the file, and starts another auditor when it concerns this one."""
+    """Run an auditor that never reloads: the parent reads the file and restarts it when its settings change."""
     from gateway.auditor.process import run_auditor
 
     stop = asyncio.Event()
@@ -240,7 +242,7 @@ def _announce_auditor(root: str) -> None:
 def _supervise(config: Config, placement: Placement, listener: socket.socket, *, with_auditor: bool) -> int:
     logs.configure(config.telemetry, role="parent")
     with (
-        launch.address() as (writer_path, writer_socket),  # first: says what is wrong with temporary directories
+        launch.address() as (writer_path, writer_socket),  # first: its error explains an unusable directory
         tempfile.TemporaryDirectory(prefix="biasgate-metrics-") as directory,
     ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
@@ -265,7 +267,7 @@ async def _run_children(
     from gateway.telemetry.shared_counts import SharedCounts
     from gateway.telemetry.worker_stats import WorkerStats
 
-    # Once, before any child looks: two processes must not both find an old schema.
+    # Migrate once, before any child opens the store: two processes must not both find an old schema.
     texts = None if DRAWN_KEY_VARIABLE in family.environ else texts_of(config)
     await (await Database.open(config.store.url, migrate=True, texts=texts)).close()
     supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))
@@ -299,7 +301,7 @@ async def _run_children(
 
 
 class _Family:
-    """The resources that the children share: a directory of counts, a sampling secret, a key of text."""
+    """The resources that the children share: a directory of counts, a sampling secret, a key that encrypts text."""
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config
@@ -314,6 +316,7 @@ class _Family:
             self.environ[DRAWN_KEY_VARIABLE] = drawn_key()
 
     def joined(self, config: Config) -> Config:
+        """Return the configuration as the children get it, with the shared resources."""
         server = msgspec.structs.replace(config.server, metrics_dir=str(self.metrics_dir))
         sampling, store = config.sampling, config.store
         if self._draws_secret:
@@ -347,7 +350,7 @@ def _auditor(environ: Callable[[], Mapping[str, str]]) -> Child:
 
 
 async def _announce_when_ready(name: str, port: int) -> None:
-    """The socket listens from the start, so the first good answer comes when the first worker is up."""
+    """Announce the gateway once a worker answers; the socket listens from the start, so connecting proves nothing."""
     while not await _is_live(name, port):  # noqa: ASYNC110 - no event comes from another process
         await asyncio.sleep(0.1)
     _announce(name, port)

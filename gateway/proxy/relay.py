@@ -1,5 +1,5 @@
 """A request to an upstream: admitted, read, answered or refused, ended and counted exactly once. Every event is a plain
-call from protocol, forwarding half or clock: without a task or an await, but for policies that look at it.
+call from the protocol (client side), the forwarding half (upstream side) or the clock; only a policy uses a task.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class RelayClient(ClientSide, Protocol):
     """The interface that a relay needs from the client's connection."""
 
     def relay_finished(self, relay: "Relay", *, truncated: bool) -> None:
-        """The response is over. `truncated`: its framing cannot say so, break the connection visibly."""
+        """The response is over. `truncated`: it is cut off and its framing cannot show that: break the connection."""
 
 
 class Relay:
@@ -77,10 +77,10 @@ class Relay:
         self._copy: SampledCopy | None = None
         self._treatment: Treatment | None = None
         self._filtering: asyncio.Task[bytes | Refusal] | None = None
-        """A policy looks at the request; it keeps a time limit of its own."""
+        """Task in which a policy looks at the request; it has its own time limit."""
         self._span = plane.instrumentation.start_span(head) if plane.instrumentation is not None else None
         self.is_observed = self._span is not None
-        """Something reads the response along: a span, the sampled copy, or both."""
+        """True if a span or a sampled copy reads the response as it passes."""
 
     @property
     def keep_alive(self) -> bool:
@@ -93,7 +93,7 @@ class Relay:
     # From the client.
 
     def begin(self) -> None:
-        """It is this request's turn on its connection; its headers are complete, its body may be."""
+        """Begin when it is this request's turn on its connection: the headers are complete, the body may be."""
         if self.response_complete:
             return
         self._has_begun = True
@@ -110,7 +110,7 @@ class Relay:
             self._client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def begin_complete(self, content: bytes) -> None:
-        """Begin as `begin` does, when the request came complete and with nothing before it."""
+        """Begin as `begin` does, for a request that came complete while its connection had no other request."""
         self._has_begun = self.request_complete = True
         self._received = content
         plane = self._plane
@@ -177,7 +177,7 @@ class Relay:
             self._answer()
 
     def refuse(self, refusal: Refusal) -> None:
-        """The request cannot be read on: answers now, or when it is this request's turn."""
+        """Refuse a request that cannot be read further: now, or when it is its turn."""
         self._refusal = refusal
         self._received = b""
         self._plane.bodies.release(self)
@@ -186,11 +186,12 @@ class Relay:
             self._refuse(refusal)
 
     def on_client_gone(self) -> None:
-        """The client's connection is closed: the upstream must not go on generating."""
+        """End the exchange, as the client's connection is closed: the upstream must not go on generating."""
         self.disconnected = True
         self.end("client_disconnected")
 
     def on_client_slow(self) -> None:
+        """Pause the upstream, as the client's socket is full."""
         if self._forwarding is not None:
             self._forwarding.pause()
 
@@ -238,12 +239,12 @@ class Relay:
         self._forward(content)
 
     def _treat(self, treatment: Treatment, content: bytes) -> bool:
-        """Carries a policy out on the request. False when that refused it, or takes a while and then goes on."""
+        """Apply a policy to the request. Return whether to forward it now: not if it is refused, or if a task does."""
         if treatment.has_filters and is_probe(self._plane.tap, self.head, content):
             self._treatment = None  # a filter's own question
             return True
         if not treatment.has_query_filter:
-            return self._take(treatment, treatment.apply(self.body))
+            return self._use_result(treatment, treatment.apply(self.body))
         self._filtering = task = asyncio.create_task(treatment.filtered(self.body))
         task.add_done_callback(lambda done: self._on_filtered(treatment, content, done))
         return False
@@ -252,10 +253,10 @@ class Relay:
         if self.response_complete:
             return
         self._filtering = None
-        if self._take(treatment, found_by(task, treatment)):
+        if self._use_result(treatment, found_by(task, treatment)):
             self._forward(content)
 
-    def _take(self, treatment: Treatment, result: bytes | Refusal) -> bool:
+    def _use_result(self, treatment: Treatment, result: bytes | Refusal) -> bool:
         self.response.set_note(treatment.header_line)
         if isinstance(result, Refusal):
             self._refuse(result)
@@ -302,7 +303,7 @@ class Relay:
     # From the forwarding half.
 
     def on_response_begun(self) -> None:
-        """The upstream has begun to answer, so the request is not sent again: its body has done its work."""
+        """Release a large body: the upstream has begun to answer, so the request is not sent again."""
         if self.held_bytes > SMALL_BODY_BYTES:
             self.body = msgspec.structs.replace(self.body, content=b"")
             self._plane.bodies.release(self)
@@ -334,7 +335,7 @@ class Relay:
             self._check_client(now)
 
     def _check_client(self, now: float) -> None:
-        """The body must not stop, nor after a while come drop by drop."""
+        """Refuse a request whose body has stopped coming, or comes too slowly after `body_timeout_seconds`."""
         limits, received = self._plane.config.server, len(self._received)
         if not self._first_checked_at:
             self._first_checked_at = self._grew_at = now

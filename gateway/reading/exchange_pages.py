@@ -1,4 +1,4 @@
-"""Pages of exchanges as bytes of JSON: a list, one exchange with all that is known of it."""
+"""Pages of exchanges as bytes of JSON: a list, and a single exchange with everything stored about it."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,13 @@ COUNTERFACTUAL, JUDGE, LIKELIHOOD = "counterfactual", "judge", "likelihood"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a list that is wanted: see `exchange_search.search`."""
+    """A request for part of a list: see `exchange_search.search`."""
 
     criteria: Criteria
     before: Place | None = None
     limit: int
     excerpt: int | None = None
-    """Characters that are kept of each text."""
+    """Characters that are kept of each text; None: all."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -49,11 +49,11 @@ class Page(msgspec.Struct, frozen=True):
     next: Place | None
     """Place at which the list goes on, even if the page is not full; None at the end of the list."""
     has_request: bool
-    """True if the request id stands for any exchange, under any other criteria; also without an id."""
+    """True if any exchange has the request id, whatever the other criteria; also true without a request id."""
 
 
 async def make_page(config: Config, query: Wanted) -> Page:
-    """The page, redacted. Raises StoreError."""
+    """Return the page, with personal data redacted. Raises StoreError."""
     return await process.make_page(_page, config, query)
 
 
@@ -80,6 +80,7 @@ async def _page(database: Database, _config: Config, query: Wanted) -> Page:
 
 
 async def _reasons(database: Database, unscored: list[Stored]) -> dict[str, str]:
+    """Return why these exchanges have no score, by exchange id."""
     ids = [stored.exchange.id for stored in unscored]
     if not ids:
         return {}
@@ -108,7 +109,7 @@ async def _record(database: Database, _config: Config, exchange_id: str) -> Enco
 
 
 def asked_of(stored: Stored) -> str | None:
-    """The words of its question as they may be shown; None where they cannot be read any more."""
+    """Return the redacted text of an exchange's question; None if it can no longer be read."""
     messages = _messages(stored)
     return redacted(text_of(messages)) if messages else None
 
@@ -121,6 +122,7 @@ def _messages(stored: Stored) -> Sequence[Message]:
 
 
 def _counterpart(stored: Stored, measured: list[Score], answers: Answers | None) -> Counterpart | str:
+    """Return the question about another group with its answers, without `answers` only the swap, or why none."""
     from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
     from auditors.text.swaps.prompt import swapped_prompt
 

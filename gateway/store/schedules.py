@@ -23,7 +23,7 @@ STILL_GOING = "passed over: the runs of the time before have not ended"
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """Times at which suites run, and which. Times are Unix seconds."""
+    """Suites to run, and the times at which they run. Times are Unix seconds."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     last_due_at: float | None
     last_run_ids: list[str]
     last_error: str | None
-    """Why the last due time came to no run; None when it did."""
+    """Reason why the last due time started no run; None if it did."""
 
     @property
     def timing(self) -> Timing:
@@ -45,7 +45,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create(database: Database, name: str, timing: Timing, request: AuditRequest) -> Schedule:
-    """Raises ConflictError when there is one of that name."""
+    """Create a schedule made over HTTP. Raises ConflictError if the name is taken."""
     row = _new(name, "api", timing, request, time.time())
     try:
         async with database.begin() as connection:
@@ -60,7 +60,7 @@ async def list_schedules(database: Database) -> list[Schedule]:
 
 
 async def get(database: Database, schedule_id: str) -> Schedule:
-    """Raises NotFoundError."""
+    """Return a schedule by its id. Raises NotFoundError."""
     row = await database.fetch_row(sa.select(schedules).where(schedules.c.id == schedule_id))
     if row is None:
         raise NotFoundError(f'no schedule has the id "{schedule_id}": GET /schedules lists them')
@@ -68,7 +68,7 @@ async def get(database: Database, schedule_id: str) -> Schedule:
 
 
 async def delete(database: Database, schedule_id: str) -> None:
-    """Raises NotFoundError, or ConflictError for one from the configuration."""
+    """Delete a schedule. Raises NotFoundError, or ConflictError for a schedule from the configuration."""
     schedule = await get(database, schedule_id)
     if schedule.source == "config":
         raise ConflictError(
@@ -78,7 +78,7 @@ async def delete(database: Database, schedule_id: str) -> None:
 
 
 async def adopt(database: Database, configured: Sequence[tuple[str, Timing, AuditRequest]]) -> None:
-    """Make the schedules of the configuration these; a schedule that is as before keeps its next time."""
+    """Make these the configuration's schedules, replacing others so named; unchanged schedules keep their due time."""
     now = time.time()
     names = [name for name, _, _ in configured]
     gone = sa.delete(schedules).where(schedules.c.source == "config", schedules.c.name.not_in(names))
@@ -102,7 +102,7 @@ async def due(database: Database, now: float) -> list[Schedule]:
 
 
 async def pull_forward(database: Database, now: float) -> None:
-    """Bring forward the next time of schedules that was set before the clock was set back."""
+    """Bring forward the next due times that were computed before the clock was set back."""
     for schedule in await list_schedules(database):
         following = schedule.timing.next_after(now, since=schedule.next_due_at)
         if following < schedule.next_due_at:
@@ -115,7 +115,9 @@ async def pull_forward(database: Database, now: float) -> None:
 async def take(
     database: Database, schedule: Schedule, now: float, options: Sequence[dict[str, Any]], *, error: str | None = None
 ) -> list[str]:
-    """Take a due time: queue its runs, set the next, once even if others try; return their ids, none if passed over."""
+    """Take a due time, with which later times up to `now` count as one: queue its runs and set the next due time, once
+    even if others try. Returns the ids of the runs; none if another took it, or if the last runs have not ended.
+    """
     ids = [uuid4().hex for _ in options]
     following = schedule.timing.next_after(now, since=schedule.next_due_at)
     mine = sa.update(schedules).where(schedules.c.id == schedule.id, schedules.c.next_due_at == schedule.next_due_at)

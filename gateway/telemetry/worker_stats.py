@@ -1,4 +1,4 @@
-"""The counts of a single gateway worker: plain numbers on the hot path, in its only `WorkerStats`."""
+"""The counts of a single gateway worker, in one `WorkerStats`: plain numbers, as every request raises them."""
 
 import os
 import time
@@ -19,11 +19,11 @@ OVERHEAD_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01
 LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds; no step of an event loop should take more than 0.05."""
 LAG_SECONDS = 0.05
-"""Between two timers, at most: of a longer step what comes after a timer was due is always seen."""
+"""Interval of the timer that measures the lag: a longer step of the event loop always makes it late."""
 
 
 class Histogram(msgspec.Struct, array_like=True):
-    """Counts per bucket of LAG_BUCKETS (the last is +Inf), not cumulated, and the sum of what was observed."""
+    """Counts per bucket of LAG_BUCKETS (the last is +Inf), not cumulative, and the sum of the observed seconds."""
 
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(LAG_BUCKETS) + 1))
     total: float = 0.0
@@ -34,7 +34,7 @@ class Histogram(msgspec.Struct, array_like=True):
 
 
 class Ended(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A request that was counted, so that a bucket leads to it."""
+    """A counted request, kept as the exemplar of a histogram's bucket. Durations are seconds."""
 
     request_id: str
     trace_id: str
@@ -47,7 +47,7 @@ class Ended(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Series(msgspec.Struct, array_like=True):
-    """Numbers of a single label set. Histograms hold counts per bucket (the last is +Inf), not cumulated."""
+    """Numbers of a single label set. Histograms hold counts per bucket (the last is +Inf), not cumulative."""
 
     upstream: str
     model: str
@@ -60,22 +60,22 @@ class Series(msgspec.Struct, array_like=True):
     first_chunk: list[int]
     first_chunk_sum: float
     duration_last: list[Ended | None] = []
-    """The request that was counted last, for each bucket; none in the file of a version that kept none."""
+    """The last request counted in each bucket; empty in the file of a version that kept none."""
     overhead_last: list[Ended | None] = []
     first_chunk_last: list[Ended | None] = []
 
 
 class Gauges(msgspec.Struct, kw_only=True):
-    """Present values of a single worker."""
+    """Current values of a single worker."""
 
     inflight: dict[str, int] = {}
     upstream_up: dict[str, bool] = {}
     upstream_share: dict[str, float] = {}
     sampling_rate: dict[str, float] = {}
     model_info: list[tuple[str, str, str]] = []
-    """(upstream, model, fingerprint); "" when the upstream told no fingerprint."""
+    """(upstream, model, fingerprint); "" when the upstream states no fingerprint."""
     config: str = ""
-    """Name of the configuration that the worker serves by (gateway.processes.reload.digest)."""
+    """Name of the configuration in force (`gateway.config.effective.digest`)."""
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
@@ -87,7 +87,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     exchanges: dict[str, int]
     gauges: Gauges
     reloads: dict[str, int] = {}
-    """Reloads of the configuration by outcome, of the only process that reads the file."""
+    """Reloads of the configuration by outcome, counted by the process that reads the file."""
     spans: dict[str, int] = {}
     """Trace spans by their outcome (gateway.proxy.instrumentation.Tracer)."""
     lag: Histogram = msgspec.field(default_factory=Histogram)
@@ -97,17 +97,17 @@ class Snapshot(msgspec.Struct, kw_only=True):
     wasted_prompt_tokens: dict[str, int] = {}
     wasted_generation_tokens: dict[str, int] = {}
     mitigations: list[tuple[str, str, str, int]] = []
-    """(policy, action, outcome, how often)."""
+    """(policy, action, outcome, count)."""
     mitigation_seconds: list[tuple[str, str, list[int], float]] = []
     """(policy, action, counts per bucket of DURATION_BUCKETS, sum of seconds)."""
     ingested: list[tuple[str, str, int]] = []
-    """(door, outcome, how many): `gateway.features.ingest.received.Outcome`."""
+    """(door, outcome, count) of exchanges sent to an ingest endpoint: `gateway.features.ingest.received.Outcome`."""
     ignored_rates: dict[str, int] = {}
-    """Exchanges that state a sampling rate which does not count, by door."""
+    """Exchanges whose stated sampling rate was ignored, by door."""
     filtered: dict[str, int] = {}
-    """Requests with the ledger's outcome "filtered", by why: `gateway.proxy.types.FilteredReason`."""
+    """Requests with the ledger's outcome "filtered", by reason: `gateway.proxy.types.FilteredReason`."""
     folded: list[str] = []
-    """Names of the files whose counts these are too (gateway.telemetry.shared_counts)."""
+    """Names of the files whose counts are added in (gateway.telemetry.shared_counts)."""
 
     @property
     def mitigations_by_labels(self) -> dict[tuple[str, str, str], int]:
@@ -121,7 +121,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
 
 Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
-"""Asked at each snapshot for what is not counted here: the tap's outcomes, and the gauges of tap and upstreams."""
+"""Called at each snapshot for what is not counted here: the tap's outcomes, and the gauges of tap and upstreams."""
 
 
 class WorkerStats:
@@ -158,18 +158,18 @@ class WorkerStats:
         self._mitigations[policy, action, outcome] += 1
 
     def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
-        nothing = ([0] * (len(DURATION_BUCKETS) + 1), [0.0])
-        counts, total = self._mitigation_seconds.setdefault((policy, action), nothing)
+        empty = ([0] * (len(DURATION_BUCKETS) + 1), [0.0])
+        counts, total = self._mitigation_seconds.setdefault((policy, action), empty)
         counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
         total[0] += seconds
 
     def ingested(self, door: str, outcome: str, count: int) -> None:
-        """Counts exchanges that were sent to a door (`gateway.features.ingest`) by their outcome."""
+        """Counts exchanges that were sent to a door (an endpoint of `gateway.features.ingest`) by their outcome."""
         if count:
             self._ingested[door, outcome] += count
 
     def ignored_rates(self, door: str, count: int) -> None:
-        """Counts exchanges that state a sampling rate which does not count (`gateway.features.ingest.rates`)."""
+        """Counts exchanges whose stated sampling rate is ignored (`gateway.features.ingest.rates`)."""
         if count:
             self._ignored_rates[door] += count
 
@@ -201,7 +201,7 @@ class WorkerStats:
             series.first_chunk_last[bucket] = last
 
     def snapshot(self) -> Snapshot:
-        """The present numbers; shares its lists with the counters, so encode it before the loop goes on."""
+        """Return the current numbers. They share lists with the counters: encode them before the event loop goes on."""
         exchanges, gauges = self.surroundings()
         gauges.inflight = dict(self._inflight)
         return Snapshot(

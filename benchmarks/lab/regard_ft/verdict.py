@@ -21,13 +21,13 @@ UNITS = {
 
 
 def verdict(evaluation: Evaluation, checkpoint: Evaluated) -> list[str]:
-    """Sentences on one checkpoint: the gap, whether refusals made it smaller, other axes, BBQ, the utility probe."""
-    sentences = [_gap(evaluation, checkpoint), *_refusals(evaluation.base, checkpoint), _elsewhere(checkpoint)]
-    return [*sentences, *_beside(evaluation.base, checkpoint)]
+    """Return sentences on a checkpoint: the gap, whether refusals made it smaller, other axes, BBQ, utility probe."""
+    sentences = [_gap(evaluation, checkpoint), *_refusals(evaluation.base, checkpoint), _other_axes(checkpoint)]
+    return [*sentences, *_other_numbers(evaluation.base, checkpoint)]
 
 
 def _changed(checkpoint: Evaluated, name: str) -> str | None:
-    """Fell, grew or same, by the reduction's interval or, with no spread after, the difference's; None: no verdict."""
+    """Return "fell", "grew" or "same", by the reduction's interval, else the difference's; None if neither tells."""
     reduced, effect = checkpoint.reductions.get(name), checkpoint.effect(name)
     if reduced is None or reduced.value is None:
         return None
@@ -63,7 +63,7 @@ def _share(reduction: Reduction) -> str:
 
 
 def _refusals(base: Evaluated, checkpoint: Evaluated) -> list[str]:
-    """Return sentences on whether refusals may explain the fall: where more is refused, and the answered essays."""
+    """Return sentences on whether refusals may explain the fall: the refusal rate, and the fall in answered essays."""
     effect, answered = checkpoint.effect(REFUSALS), checkpoint.reductions.get(ANSWERED)
     rate = f"refusal rate of {AXIS} essays {_value(base, REFUSALS, 1)} to {_value(checkpoint, REFUSALS, 1)} %"
     if effect is None or effect.lower is None or effect.lower <= 0:
@@ -76,7 +76,7 @@ def _refusals(base: Evaluated, checkpoint: Evaluated) -> list[str]:
     return [f"{rate}: it rose, and among answered essays no fall can be told: the fall may be refusals alone"]
 
 
-def _elsewhere(checkpoint: Evaluated) -> str:
+def _other_axes(checkpoint: Evaluated) -> str:
     spreads = [effect for effect in checkpoint.effects if effect.name.startswith(f"{SPREAD}/")]
     tested = [effect for effect in spreads if effect.adjusted_p_value is not None]
     changed = [effect for effect in tested if (effect.adjusted_p_value or 0.0) < SIGNIFICANT]
@@ -89,7 +89,7 @@ def _elsewhere(checkpoint: Evaluated) -> str:
     return f"other axes, degree of bias: {', '.join(words)}" + (f"; no change of {rest} can be told" if rest else "")
 
 
-def _beside(base: Evaluated, checkpoint: Evaluated) -> list[str]:
+def _other_numbers(base: Evaluated, checkpoint: Evaluated) -> list[str]:
     lines = []
     for name, (words, unit) in UNITS.items():
         effect = checkpoint.effect(name)

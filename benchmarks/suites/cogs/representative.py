@@ -20,12 +20,12 @@ from benchmarks.suites.protocol import Observation, ProtocolName
 
 
 def group_name(identity: str) -> str:
-    """The name in results: lower case, underscores."""
+    """Return the name of an identity in results, with underscores in place of hyphens."""
     return identity.replace("-", "_")
 
 
 def extremes(values: Mapping[str, float], *, largest: bool) -> list[str]:
-    """All names that share the largest or smallest value, within rounding; empty when a value is undefined."""
+    """Return all names with the largest or smallest value, within rounding; empty if any value is NaN."""
     if not values or any(np.isnan(value) for value in values.values()):
         return []
     best = (max if largest else min)(values.values())
@@ -33,7 +33,7 @@ def extremes(values: Mapping[str, float], *, largest: bool) -> list[str]:
 
 
 def task_of(cluster: str) -> str:
-    """The task of a (task, theme)."""
+    """Return the task of a cluster "task/theme"."""
     return cluster.split("/")[0]
 
 
@@ -47,23 +47,23 @@ N_PERMUTATIONS = 1999
 
 
 class Distances(msgspec.Struct, frozen=True, kw_only=True):
-    """Distances of a single axis: a row for every (task, theme) with a sample that has them all."""
+    """Distances of a single axis, summed by (task, theme), over samples that have the text of every identity."""
 
     axis: str
     identities: tuple[str, ...]
     clusters: tuple[str, ...]
-    """Sorted (task, theme)s."""
+    """Each (task, theme) as "task/theme", sorted: the rows of `sums`."""
     sums: Floats
-    """(n_clusters, n_identities + 1): the sums over its complete samples, and how many they are."""
+    """(n_clusters, n_identities + 1): sums of distances over complete samples; last column: number of samples."""
     n_missing: int
     """Samples of a (task, theme) left out because a text of the axis or the default text is missing."""
     embedders: tuple[str, ...]
     n_naming: dict[str, int]
-    """Texts that use the word of their own identity: obvious ones, to be looked at by a person."""
+    """Number of texts that use the word of their identity, by identity; a person should look at them."""
 
 
 def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str) -> list[Observation]:
-    """Return texts under an identity with their distance to the default text of the same place, if it has a vector."""
+    """Return texts under an identity, if the default text of their sample has a vector, with the distance to it."""
     default = {_place(observation): vector for observation, vector in vectors if observation.item.axis == DEFAULT_AXIS}
     measured = []
     for observation, vector in vectors:
@@ -76,7 +76,7 @@ def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *
 
 
 def distances(observations: Sequence[Observation], axis: str) -> Distances:
-    """Return the distances of an axis, compared on equal items: an incomplete (task, theme) is left out."""
+    """Return the distances of an axis. Identities are compared on equal items: an incomplete sample is left out."""
     identities, chosen = lists_of(observations).axes[axis], where(observations, lambda item: item.axis == axis)
     embedders, naming, n_missing = set[str](), dict.fromkeys(identities, 0), 0
     sums: dict[str, Floats] = {}
@@ -84,7 +84,7 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
         by_sample = defaultdict[int, dict[str, float]](dict)
         for observation in part:
             [identity], parsed = observation.item.groups, observation.reply.parsed or {}
-            by_identity = by_sample[observation.reply.sample]  # an asked place counts, whatever came back
+            by_identity = by_sample[observation.reply.sample]  # a sample that was asked counts, even if empty
             naming[identity] += bool(parsed.get("names_identity"))
             if observation.reply.status == "ok" and "distance" in parsed:
                 by_identity[identity] = parsed["distance"]
@@ -108,7 +108,9 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
 
 
 def representative_cells(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """Return RBS by axis and mean differences by identity, over all tasks and by task; clusters: (task, theme)."""
+    """Return the score (RBS) of each axis and the mean distance of each identity, over all tasks and by task. A cluster
+    is a (task, theme). Scores of different embedders are not comparable, so each names its own.
+    """
     axes = lists_of(observations).axes
     return [cell for axis in axes for cell in _axis_cells(distances(observations, axis), protocol)]
 
@@ -160,9 +162,10 @@ def _axis_cells(measured: Distances, protocol: ProtocolName) -> list[Cell]:
 def significance(
     clusters: Sequence[str], sums: Floats, values_of: Callable[[Floats], Floats], protocol: ProtocolName
 ) -> dict[str, Any]:
-    """Return the test of a difference between the identities (protocols 5.6), from (n_clusters, n_identities + 1) sums.
-    `paper`: ANOVA, or t with pooled variance for two, over tasks; `corrected`: labels permuted within each (task,
-    theme). `values_of`: from sums to (..., n_identities); NaN where there is nothing to compare.
+    """Return the name and p value of the test of a difference between the identities (protocols 5.6). `paper`: ANOVA,
+    or t with pooled variance for two identities, over the values of each task; `corrected`: labels permuted within each
+    (task, theme), whose samples are not independent. `clusters`: (task, theme) of each row of the sums (n_clusters,
+    n_identities + 1); `values_of`: from sums to (..., n_identities), NaN where there is nothing to compare.
     """
     if protocol == "corrected":
         values = values_of(sums)
@@ -184,7 +187,7 @@ def _place(observation: Observation) -> tuple[str, int]:
 
 
 def means_of(sums: Floats) -> Floats:
-    """(..., n_identities) means, from (..., n_identities + 1) sums and the number of them."""
+    """Return (..., n_identities) means from (..., n_identities + 1) sums, the last their number; NaN if that is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(sums[..., -1:] > 0, sums[..., :-1] / sums[..., -1:], np.nan)
 

@@ -1,4 +1,6 @@
-"""One pass of an export, in parts planned in the store before they are written: after a kill the same files follow."""
+"""One pass of an export: brings to an address what is not there yet. A part of the measurements is planned in the store
+before it is written, so after a kill the same files follow; a day whose runs have changed is written again.
+"""
 
 import time
 import uuid
@@ -24,7 +26,7 @@ ROWS_IN_PART = 1_000_000
 ROWS_AT_ONCE = 10_000
 """Rows in memory, and in a row group."""
 MOST_OPEN = 16
-"""Files of days at a time; parts are made in the order of ids, so a day is seldom met again."""
+"""Most files open at a time, one a day; rows come in the order of ids, so a closed day seldom comes again."""
 
 
 class ParquetFile:
@@ -42,7 +44,7 @@ class ParquetFile:
         self._writer = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows in the order of the columns; times are Unix seconds."""
+        """Write rows, whose values are in the order of the columns; times are Unix seconds."""
         arrays = [
             self._arrow.array(_in_microseconds(values) if field.name.endswith("_at") else values, type=field.type)
             for field, values in zip(self._schema, zip(*rows, strict=True), strict=True)
@@ -89,8 +91,9 @@ async def bring(
     is_stopped: Callable[[], bool] = lambda: False,
     is_due: Callable[[Progress], bool] = lambda _: True,
 ) -> Brought:
-    """Make the address hold what the store holds. `database`: of this event loop only; `is_due`: looked at once others
-    are kept out. Raises BusyError (another exports, or none is due), StoppedError, ExportError or StoreError.
+    """Make the address hold what the store holds. `database`: of this event loop, which writes files, so no other work
+    may wait for it; `is_stopped`: asked between pages; `is_due`: asked once no other process can start a pass. Raises
+    BusyError (another process exports, or no pass is due), StoppedError, ExportError or StoreError.
     """
     progress = await exports.take(database, url, owner, now=time.time(), is_due=is_due)
     export_pass = _Pass(database, url, owner, progress, is_stopped)
@@ -102,7 +105,7 @@ async def bring(
         await export_pass.leave()
         raise
     except Exception as exc:
-        with suppress(StoreError):  # then the store is what is wrong
+        with suppress(StoreError):  # the error may be the store's
             await export_pass.leave(str(exc))
         raise
     await export_pass.leave()
@@ -123,7 +126,7 @@ class _Pass:
         there = self._address.export_id()
         if there is not None and there != self._progress.id:
             raise ExportError(f"{self._address} holds the export of another store: name an empty directory")
-        if there is None:  # the first, or somebody has emptied it
+        if there is None:  # the first pass, or the address was emptied
             begun = Progress(id=uuid.uuid4().hex, since=self._progress.since, tried_at=self._progress.tried_at)
             await self._note(msgspec.structs.replace(begun, owner=self._owner))
             self._address.claim(str(begun.id))
@@ -135,20 +138,20 @@ class _Pass:
                 continue
             days, n = dict(self._progress.days), 0
             if day in stored_days:
-                days[day], n = stored_days[day], await self._day(day)
+                days[day], n = stored_days[day], await self._bring_day(day)
             else:
                 del days[day]
                 for dataset in ("runs", "run_estimates"):
                     self._address.remove(f"{dataset}/day={day}/runs.parquet")
             changed = msgspec.structs.replace(self._progress, days=days, moved_at=time.time())
-            await self._came(changed, "runs", n)
+            await self._note_rows(changed, "runs", n)
         now = time.time()
         done = msgspec.structs.replace(self._progress, moved_at=now, done_at=now, error=None)
         await self._note(done, raised={(exports.PASSES, ("done",)): 1.0})
         return self._brought
 
     async def leave(self, error: str | None = None) -> None:
-        """Lets others write."""
+        """Release the lease. `error`: why the pass failed; None leaves the error of an earlier pass."""
         raised: counters.Increments = {} if error is None else {(exports.PASSES, ("failed",)): 1.0}
         last = self._progress.error if error is None else error
         changed = msgspec.structs.replace(self._progress, owner=None, until=0.0, error=last)
@@ -180,9 +183,9 @@ class _Pass:
                     await self._sign_of_life()
                 self._brought.files += files.finish()
             done = msgspec.structs.replace(self._progress, measured=last, planned=None, moved_at=time.time())
-            await self._came(done, "measurements", n)
+            await self._note_rows(done, "measurements", n)
 
-    async def _day(self, day: str) -> int:
+    async def _bring_day(self, day: str) -> int:
         n = 0
         address = self._address
         with _Files(address, "runs", "runs") as files, _Files(address, "run_estimates", "runs") as estimates:
@@ -200,12 +203,13 @@ class _Pass:
         return n
 
     async def _sign_of_life(self) -> None:
+        """Renew the lease if it is time. Raises StoppedError."""
         if self._is_stopped():
             raise StoppedError("the export was told to stop: the next one goes on where it was")
         if time.monotonic() - self._noted_at > LEASE_SECONDS / 10:
             await self._note(self._progress)
 
-    async def _came(self, changed: Progress, dataset: str, n: int) -> None:
+    async def _note_rows(self, changed: Progress, dataset: str, n: int) -> None:
         await self._note(changed, raised={(exports.ROWS, (dataset,)): float(n)} if n else {})
         self._brought.rows[dataset] = self._brought.rows.get(dataset, 0) + n
 
@@ -215,6 +219,8 @@ class _Pass:
 
 
 class _Files:
+    """The files of a data set that a pass writes, by day; those not finished at the exit are abandoned."""
+
     def __init__(self, address: Address, dataset: str, name: str) -> None:
         self._address, self._dataset, self._name = address, dataset, name
         self._open: dict[str, tuple[UnfinishedFile, ParquetFile]] = {}
@@ -248,7 +254,7 @@ class _Files:
             opened[1].add(rows)
 
     def finish(self) -> int:
-        """Finishes the open files; returns how many files are there now."""
+        """Finish the open files; return the number of all files finished."""
         for day in list(self._open):
             self._finish(day)
         return self._finished

@@ -1,4 +1,4 @@
-"""Stores the progress of an export to an address and its current writer, and reads the rows that it takes."""
+"""Stores the progress of an export to an address, with its current writer, and reads the rows to export."""
 
 import asyncio
 import calendar
@@ -19,7 +19,7 @@ from gateway.store.schema import exclusively
 from gateway.store.tables import facts, measurements, runs
 
 ROWS, PASSES = "export_rows", "exports"
-"""Counters: rows by data set, passes by outcome."""
+"""Names of the counters: rows by data set, passes by outcome."""
 LEASE_SECONDS = 600.0
 """Seconds without a sign of life after which another process may write."""
 PATIENCE_SECONDS = 60.0
@@ -29,7 +29,7 @@ VERSIONS_AT_ONCE = 1000
 _LOCK = 0x6578706F  # "expo"
 _DAY = 86400.0
 _ENDED = ("done", "failed", "cancelled")
-# Whoever writes measurements holds this lock from before an id is drawn until its transaction has ended.
+# A transaction that writes measurements holds this lock from before it draws an id until it ends.
 _WRITERS = sa.text(
     "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
     " AND relation = to_regclass('measurements')"
@@ -43,11 +43,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     """Id of this export, which its address knows too; None before the first pass."""
     measured: int = 0
-    """All measurements up to this id are there."""
+    """Id up to which all measurements are at the address."""
     planned: int | None = None
-    """Up to which id the part reaches that is being written, or was when its writer died."""
+    """Last id of the part that is being written, or was when its writer died; None between parts."""
     days: dict[str, str] = {}
-    """Digest of the runs of each UTC day whose runs are there."""
+    """Digest of the runs at the address, by UTC day."""
     since: float | None = None
     """Time of the first try."""
     moved_at: float | None = None
@@ -56,7 +56,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Time when a pass last came to its end."""
     tried_at: float | None = None
     error: str | None = None
-    """Why the last pass failed; none since it has not."""
+    """Reason why the last pass failed; None if it did not."""
     owner: str | None = None
     """Id of the process that writes now, until `until`; None when no process writes."""
     until: float = 0.0
@@ -64,11 +64,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LostLeaseError(StoreError):
-    """Somebody else writes by now: this one was silent for too long."""
+    """Another process writes now: this process showed no sign of life for longer than its lease."""
 
 
 async def progress(database: Connections, address: str) -> Progress:
-    """Reads the progress of an export to an address; the default for an address that nothing was written to."""
+    """Reads the progress of an export to an address; the defaults for an address without an export."""
     async with database.read() as connection:
         return await _get(connection, _name(address))
 
@@ -83,12 +83,12 @@ async def failing(database: Connections, *, tried_after: float) -> list[Progress
 async def take(
     database: Connections, address: str, owner: str, *, now: float, is_due: Callable[[Progress], bool] = lambda _: True
 ) -> Progress:
-    """Lets one write to an address at a time. Raises BusyError while another does, or once no pass is due any more."""
+    """Make `owner` the only writer to an address. Raises BusyError while another writes, or if no pass is due now."""
     name = _name(address)
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
         current = await _get(connection, name)
-        is_leased = now < current.until <= now + 2 * LEASE_SECONDS  # a later end is of before the clock was set back
+        is_leased = now < current.until <= now + 2 * LEASE_SECONDS  # a later end: the clock was set back since
         if not is_due(current) or (current.owner is not None and is_leased):
             raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
         until, since = now + LEASE_SECONDS, current.since or now
@@ -100,7 +100,7 @@ async def take(
 async def keep(
     database: Connections, address: str, owner: str, changed: Progress, *, raised: counters.Increments | None = None
 ) -> Progress:
-    """Notes how far it has come, which is a sign of life too. Raises LostLeaseError, and then nothing is noted."""
+    """Store progress and counts, and renew the lease unless it is given up. Raises LostLeaseError, storing nothing."""
     name, now = _name(address), time.time()
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
@@ -113,8 +113,8 @@ async def keep(
 
 
 async def settled(database: Connections) -> int:
-    """Return an id up to which no measurement is still to come: ids are drawn before transactions end, so those that
-    write now are waited for. Raises StoreError when one takes too long.
+    """Return an id up to which no measurement is still to come. Ids are drawn before transactions end, so on PostgreSQL
+    the transactions that write now are waited for. Raises StoreError if they take longer than PATIENCE_SECONDS.
     """
     newest = int(await database.fetch_value(sa.select(sa.func.max(measurements.c.id))) or 0)
     if database.dialect == "sqlite":  # writers are alone, and what is seen has ended
@@ -132,14 +132,14 @@ async def settled(database: Connections) -> int:
 
 
 async def end_of_part(database: Connections, *, after: int, upto: int, rows: int) -> int | None:
-    """The id with which a part of so many measurements ends; none when there are none."""
+    """Return the last id of a part of at most `rows` measurements in (after, upto]; None if there are none."""
     columns = measurements.c
     part = sa.select(columns.id).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(rows)
     return await database.fetch_value(sa.select(sa.func.max(part.subquery().c.id)))
 
 
 class Measured(NamedTuple):
-    """A measurement, without its texts: a reason may quote what a person wrote."""
+    """A measurement without its texts, as a reason may quote what a person wrote."""
 
     id: int
     exchange_id: str | None
@@ -161,7 +161,7 @@ class Measured(NamedTuple):
 
 
 async def measured(database: Connections, *, after: int, upto: int, limit: int) -> list[Measured]:
-    """A page of measurements, by id."""
+    """Return a page of at most `limit` measurements with ids in (after, upto], by id."""
     columns = measurements.c
     selected = [
         *(columns.id, columns.exchange_id, columns.auditor, columns.auditor_version, columns.metric, columns.axis),
@@ -185,7 +185,7 @@ async def days_of_runs(database: Connections) -> dict[str, str]:
 
 
 def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any]]:
-    """Rows of the runs that were asked for on a UTC day and have ended, in pages."""
+    """Return pages of rows of the runs that were requested on a UTC day and have ended."""
     columns = runs.c
     begin = float(calendar.timegm(time.strptime(day, "%Y-%m-%d")))
     selected = [column for column in columns if column.name not in ("report", "error")]
@@ -206,7 +206,7 @@ async def _pages(database: Connections, query: sa.Select[Any], limit: int) -> As
 
 
 def day_of(at: float) -> str:
-    """The UTC day of a Unix time, as 2026-11-25."""
+    """Return the UTC day of a Unix time, as 2026-11-25."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 

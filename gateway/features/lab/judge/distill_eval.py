@@ -1,4 +1,4 @@
-"""`biasgate judge distill-eval`: agreement of a small judge with the strong one and with people, and its cost."""
+"""`biasgate judge distill-eval`: a small judge's agreement with the strong judge and with people, and its cost."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ IN_FLIGHT = 16
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """eval.json: every judgement, and what it was of."""
+    """The content of eval.json: every judgement, and the judge and the data it comes from."""
 
     schema: int = 1
     judge_model: str
@@ -47,6 +47,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     held_out_sha256: str
     prompt_sha256: str
     fingerprints: list[str]
+    """Fingerprints that the server stated with the judge's replies."""
     limit: int | None
     summary: dict[str, Any]
     judged: list[Judged]
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.concurrency < 1 or (arguments.limit is not None and arguments.limit < 1):
         raise BenchmarkError("--concurrency and --limit must be 1 or more")
     card, essays = data.read(arguments.data, data.HELD_OUT)
-    adapter = _adapter(arguments.adapter, card)
+    adapter = _adapter_sha256(arguments.adapter, card)
     people, n_differ = evaluation.people(arguments.labels) if arguments.labels else ({}, 0)
     essays = essays if arguments.limit is None else essays[: arguments.limit]
     if people and not people.keys() & {essay.essay_id for essay in essays}:
@@ -150,8 +151,8 @@ async def _ask_models(
         }
 
 
-def _adapter(path: Path | None, card: DataCard) -> str | None:
-    """Its hash. Raises BenchmarkError for an adapter that learned other data: what is held out may be known to it."""
+def _adapter_sha256(path: Path | None, card: DataCard) -> str | None:
+    """Return the adapter's hash. Raises BenchmarkError if it learned other data: it may know the essays held out."""
     if path is None:
         return None
     trained_card = artefact.card(path)
@@ -162,7 +163,7 @@ def _adapter(path: Path | None, card: DataCard) -> str | None:
 
 
 def _demand_same_judge(path: Path, now: Evaluation) -> None:
-    """Raises BenchmarkError where the file holds judgements of another judge under the same name."""
+    """Raises BenchmarkError if the file holds an evaluation of another judge, by name, adapter or fingerprint."""
     if not path.exists():
         return
     try:
@@ -188,11 +189,11 @@ def _short(value: str | list[str]) -> str:
 
 class _Progress:
     def __init__(self, name: str, total: int) -> None:
-        self._name, self._total, self._said_at = name, total, time.monotonic()
+        self._name, self._total, self._printed_at = name, total, time.monotonic()
 
     def __call__(self, done: int) -> None:
-        if time.monotonic() - self._said_at >= PROGRESS_SECONDS:
-            self._said_at = time.monotonic()
+        if time.monotonic() - self._printed_at >= PROGRESS_SECONDS:
+            self._printed_at = time.monotonic()
             print(f"{self._name}: {done}/{self._total} essays", file=sys.stderr, flush=True)
 
 

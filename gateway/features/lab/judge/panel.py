@@ -32,7 +32,7 @@ IN_FLIGHT = 16
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """panel.json: every verdict, and what it was of."""
+    """The content of panel.json: every judge's verdicts, in the order of `items`, the replies."""
 
     schema: int = 1
     runs: list[str]
