@@ -152,7 +152,10 @@ def score(
     seed: int = 0,
 ) -> Run:
     """Score replies (`item_id`, `text`) recorded with this data, protocol and seed, offline. Raises BenchmarkError."""
-    recorded = [msgspec.convert(dict(reply), Reply) for reply in replies]
+    try:
+        recorded = [msgspec.convert(dict(reply), Reply) for reply in replies]
+    except msgspec.ValidationError as exc:
+        raise BenchmarkError(f"a reply cannot be read: {exc}") from exc
     if not recorded:
         raise BenchmarkError("score needs at least one reply")
     samples = 1 + max(reply.sample for reply in recorded)

@@ -1,6 +1,6 @@
 """Measurements by day (UTC) on PostgreSQL: partitions made ahead of time, dropped when they are old. SQLite has none. A
 row belongs to the day of its `created_at`, by the clock of the auditor. A row without a partition goes to
-`measurements_other`. The rows from before partitions are a single partition without a beginning.
+`measurements_other`.
 """
 
 import logging
@@ -34,7 +34,7 @@ _PARTITIONS = sa.text(
     "SELECT relname, pg_get_expr(relpartbound, pg_class.oid) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid"
     " WHERE inhparent = 'measurements'::regclass"
 )
-_BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'([0-9.e+]+)')\) TO \('([0-9.e+]+)'\)")
+_BOUNDS = re.compile(r"FOR VALUES FROM \('([0-9.e+]+)'\) TO \('([0-9.e+]+)'\)")
 
 
 class Partition(NamedTuple):
@@ -83,7 +83,7 @@ async def listed(connection: AsyncConnection) -> list[Partition]:
     partitions = []
     for name, expression in await connection.execute(_PARTITIONS):
         if bounds := _BOUNDS.fullmatch(expression):
-            partitions.append(Partition(name, float(bounds[1] or -math.inf), float(bounds[2])))
+            partitions.append(Partition(name, float(bounds[1]), float(bounds[2])))
     return sorted(partitions, key=lambda partition: partition.start)
 
 
@@ -112,8 +112,6 @@ async def _drop(database: Connections, partition: Partition) -> bool:
     try:
         async with database.begin() as connection:
             await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
-            if partition.start == -math.inf:  # it has a foreign key, and writers lock exchanges first
-                await connection.execute(sa.text("LOCK TABLE exchanges IN ACCESS EXCLUSIVE MODE"))
             await connection.execute(sa.text(f"DROP TABLE IF EXISTS {partition.name}"))
     except StoreError as exc:
         if not _is_locked(exc):
