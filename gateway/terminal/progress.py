@@ -42,12 +42,12 @@ class ProgressLine:
         is_last = progress.done == progress.total
         if self._quiet or (now - self._drawn_at < pause and not is_last):
             return
-        self._drawn_at = now
         if self._is_terminal:
             self._draw(progress)
         else:
             self._stream.write(f"{self._label}: {in_words(progress)}\n")
             self._stream.flush()
+        self._drawn_at = time.monotonic()  # after the first drawing, which loads the library
 
     def close(self) -> None:
         """Leaves the bar at the latest progress and ends its line, so that what follows starts on its own."""

@@ -86,9 +86,11 @@ class TestNoAccidents:
     @settings(max_examples=20)
     def test_sentences_are_swapped_back_or_left_alone(self, axis: str, data: st.DataObject) -> None:
         """Sentences put together from the lexicon and ordinary words come back but for the kind of an apostrophe."""
-        words = st.sampled_from(
-            [*FORMS[axis], "a", "an", "the", "my", "student", "is", "and", ",", ".", "person", "I", "am"]
-        )
+        written = [
+            text for text, forms in FORMS[axis].items() if any(form.text not in form.slot.spellings for form in forms)
+        ]
+        ordinary = ["a", "an", "the", "my", "student", "is", "and", ",", ".", "person", "I", "am"]
+        words = st.sampled_from([*written, *ordinary])  # spellings such as "mum" come back as "mom"
         text = " ".join(
             _in_case(data.draw(words), data.draw(st.integers(0, 3))) for _ in range(data.draw(st.integers(1, 9)))
         )
