@@ -58,7 +58,7 @@ def test_recorded_replies_are_scored_in_memory(tmp_path: Path) -> None:
     assert "ss" in biasgate.metrics("stereoset")
     with pytest.raises(BenchmarkError, match="has no directory"):
         run.replies()
-    with pytest.raises(BenchmarkError, match="a reply cannot be read: Expected .*, got `int`"):
+    with pytest.raises(BenchmarkError, match=r"a reply cannot be read: Expected .*, got `int`"):
         biasgate.score("stereoset", [{"item_id": "1", "text": 7}])
 
 
