@@ -101,6 +101,7 @@ async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(
     assert await stored(store_url) == (125, {("other", "queued"): 125})
 
 
+@POSTGRES_LATER
 async def test_a_worker_stores_its_last_copies_when_the_writer_stalls(tmp_path: Path, store_url: str) -> None:
     """A writer that gets no processor time until the end of the gateway costs no copy, and none is counted twice."""
     async with gateway(tmp_path, store_url) as running:

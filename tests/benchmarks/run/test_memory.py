@@ -50,11 +50,12 @@ async def peak_bytes_of_asking(path: Path, samples: int) -> int:
 
 
 async def test_asking_takes_no_memory_for_another_reply(tmp_path: Path) -> None:
-    """Ten times as many questions, asked and kept, take the memory of one tenth of them."""
-    few = await peak_bytes_of_asking(tmp_path / "few", 7)
-    many = await peak_bytes_of_asking(tmp_path / "many", 40)
+    """Twice as many questions, asked and kept, take the memory of the half, in a process that has run before."""
+    await peak_bytes_of_asking(tmp_path / "first", 1)
+    few = await peak_bytes_of_asking(tmp_path / "few", 8)
+    many = await peak_bytes_of_asking(tmp_path / "many", 16)
 
-    assert (many - few) / (33 * 48) < MOST_BYTES
+    assert (many - few) / (8 * 48) < MOST_BYTES
 
 
 def test_a_plan_of_any_size_is_made_at_once() -> None:
