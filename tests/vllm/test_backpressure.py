@@ -94,7 +94,7 @@ async def test_a_suite_run_leaves_a_server_where_live_requests_queue(
                     live_answers += 1
 
             await until(is_ready, within_seconds=60)
-            wanted = {"suites": ["unqover"], "model": MODEL, "data": "embedded", "samples": 10}
+            wanted = {"suites": ["unqover"], "model": MODEL, "data": "embedded", "samples": 4}
             run_id = (await http.post("/audits", json=wanted)).raise_for_status().json()["id"]
             await until(partial(has_sent, 2 * SLOTS), within_seconds=60)
             at_ease = await limiter()
