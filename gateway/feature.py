@@ -4,7 +4,7 @@ modules that it needs, so that listing the features loads only their classes.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -142,8 +142,11 @@ class Feature:
         """Return sentences of this feature for the page of an alarm that stands. Raises StoreError."""
         return ()
 
-    async def alarm_findings(self, database: "Database") -> "Sequence[AlarmFinding]":
-        """Return the findings about alarms that stand, first and final ones. Raises StoreError."""
+    async def alarm_findings(self, database: "Database", told: Container[tuple[str, float]]) -> Sequence[AlarmFinding]:
+        """Return the findings about alarms that stand, first and final ones. Raises StoreError.
+
+        `told`: alarms (stream, since) whose final finding of this feature was told; they are left out.
+        """
         return ()
 
     async def settings_panels(self, database: "Database", config: "Config") -> Sequence[Panel]:

@@ -1,6 +1,6 @@
 """The feature `causes`: what of an alarm's shift the judge, the model, the traffic and the application make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.feature import AlarmFinding, Feature
@@ -36,15 +36,16 @@ class Causes(Feature):
 
         return [shown_cause(await store.of_alarm(database, stream)).sentence]
 
-    async def alarm_findings(self, database: "Database") -> Sequence[AlarmFinding]:
+    async def alarm_findings(self, database: "Database", told: Container[tuple[str, float]]) -> Sequence[AlarmFinding]:
         from gateway.features.causes import store
         from gateway.features.causes.shown import shown_cause
 
         findings = []
-        for stream, since in (await store.alarmed(database)).items():
-            work = await store.of_alarm(database, stream)
-            if work is not None and work.status != "pending":
+        for stream, work in (await store.standing(database, told)).items():
+            if work.status != "pending":
                 cause = shown_cause(work)
-                finding = AlarmFinding(stream, since, "drift_cause", cause.shift, cause.sentence, work.is_over)
+                finding = AlarmFinding(
+                    stream, work.alarm_since, "drift_cause", cause.shift, cause.sentence, work.is_over
+                )
                 findings.append(finding)
         return findings

@@ -219,8 +219,7 @@ def _quiet(stream: Stream, audits: Sequence[Audit]) -> Sequence[Audit]:
 async def read_families(database: Database) -> Sequence[Metric]:
     """Read the metric families of the causes of the alarms that stand. Raises StoreError."""
     parts = interval("drift_cause", WORDS, LABELS)
-    alarmed = await store.alarmed(database)
-    works = {stream: work for stream in alarmed if (work := await store.of_alarm(database, stream))}
+    works = await store.standing(database)
     keys = {stream.id: stream.key for stream in await streams.load(database, list(works))}
     told = [(keys[stream], work) for stream, work in works.items() if stream in keys]
     by_series = {(key.auditor, key.metric, key.axis, key.group, key.model): work for key, work in told}

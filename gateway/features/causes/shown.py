@@ -49,7 +49,10 @@ def shown_cause(work: Work | None) -> ShownCause:
         cause = ShownCause(status="pending")
     else:
         cause = ShownCause(
-            **{name: getattr(work, name) for name in ("status", "shift", "asked", "reason")},
+            status=work.status,
+            shift=work.shift,
+            asked=work.asked,
+            reason=work.reason,
             parts=[ShownPart(*part) for part in work.parts],
             n_before=sum(not row.is_beside for row in work.answered),
             n_since=len(work.since),

@@ -1,7 +1,7 @@
 """Keeps the work on the cause of a stream's newest alarm as a fact without text, and reads audits before and since."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -121,6 +121,16 @@ async def of_alarm(database: Database, stream: str) -> Work | None:
     """Read the work on the alarm of a stream that stands; None before it has begun."""
     work, since = await read(database, stream), (await alarmed(database)).get(stream)
     return work if work is not None and work.alarm_since == since else None
+
+
+async def standing(database: Database, told: Container[tuple[str, float]] = ()) -> dict[str, Work]:
+    """Read the work on the alarms that stand, by stream. `told`: alarms (stream, since) that are left out."""
+    works = {}
+    for stream, since in (await alarmed(database)).items():
+        work = None if (stream, since) in told else await read(database, stream)
+        if work is not None and work.alarm_since == since:
+            works[stream] = work
+    return works
 
 
 async def write(database: Database, stream: str, work: Work) -> None:

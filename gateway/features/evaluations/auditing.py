@@ -29,7 +29,7 @@ MOST_WAITING = 20_000
 LONGEST_WAIT_SECONDS = 24 * 3600.0
 DROP_SECONDS = 60.0
 DROPPED_AT_ONCE = 500
-FINDINGS_SECONDS = 5.0
+FINDINGS_SECONDS = 15.0
 """Pause between two looks at what features find out about alarms."""
 
 
@@ -48,8 +48,8 @@ class EvaluationEvents:
         self._pause = 0.0
         self._not_before = 0.0
         self._dropped_at = self._findings_at = 0.0
-        self._told: set[tuple[object, ...]] = set()
-        """Findings about alarms that this or another auditor has sent."""
+        self._told: set[tuple[str, str, float, bool]] = set()
+        """Findings that were sent: feature, stream, time of the alarm, and True for a final finding."""
 
     async def __call__(self) -> None:
         """Raises StoreError."""
@@ -88,20 +88,29 @@ class EvaluationEvents:
         return await self._settled(exporter, audits, events, sent)
 
     async def _send_findings(self, exporter: EvaluationExporter) -> None:
-        """Send each finding about an alarm once, from the auditor that comes first."""
-        findings = [finding for each in FEATURES.values() for finding in await each.alarm_findings(self._database)]
-        for finding in findings:
-            key = (finding.name, finding.stream, finding.alarm_since, finding.is_final)
-            if key in self._told or time.monotonic() < self._not_before:
-                continue
-            event = await store.of_finding(self._database, finding)
-            claim = "" if event is None else f"event {event_id(event)}"
-            if event is not None and await passes.take(self._database, claim, math.inf, time.time()):
-                sent = await asyncio.to_thread(exporter.send, [event])
-                if not await self._settled(exporter, [], [event], sent):
-                    await passes.forget(self._database, claim)
+        """Send each finding about an alarm, at least once under the same id, from the auditor that comes first."""
+        for name, feature in FEATURES.items():
+            final = {(stream, since) for owner, stream, since, is_final in self._told if owner == name and is_final}
+            for finding in await feature.alarm_findings(self._database, final):
+                key = (name, finding.stream, finding.alarm_since, finding.is_final)
+                if key in self._told or time.monotonic() < self._not_before:
                     continue
-            self._told.add(key)
+                event = await store.of_finding(self._database, finding)
+                if event is None or await self._is_sent(exporter, event):
+                    self._told.add(key)
+
+    async def _is_sent(self, exporter: EvaluationExporter, event: Evaluation) -> bool:
+        """Return whether this or another auditor has sent the event; a sender that died is followed by the next."""
+        lease, sent_before = f"event {event_id(event)}", f"sent {event_id(event)}"
+        if await passes.begun_at(self._database, sent_before) is not None:
+            return True
+        if not await passes.take(self._database, lease, LEASE_SECONDS, time.time()):
+            return False
+        is_settled = await self._settled(exporter, [], [event], await asyncio.to_thread(exporter.send, [event]))
+        if is_settled:
+            await passes.take(self._database, sent_before, math.inf, time.time())
+        await passes.forget(self._database, lease)
+        return is_settled
 
     async def _send_alone(
         self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation]

@@ -36,21 +36,21 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement, and the request that it is about; or a finding about an alarm, of no request."""
 
     audit: Audit
-    auditor_version: str | None
-    request_id: str | None
-    traceparent: str | None
-    """Trace parent of the exchange: see `auditors.types.Exchange`."""
     metric: str
     axis: str | None
     group: str | None
-    reference: str | None
     model: str
     value: float | None
     status: str
-    reason: str | None
-    judge: JudgeStamp | None
-    inclusion_probability: float | None
     created_at: float
+    auditor_version: str | None = None
+    request_id: str | None = None
+    traceparent: str | None = None
+    """Trace parent of the exchange: see `auditors.types.Exchange`."""
+    reference: str | None = None
+    reason: str | None = None
+    judge: JudgeStamp | None = None
+    inclusion_probability: float | None = None
     stream: str | None = None
     """Series whose alarm the event is about; the id of its audit is then no exchange's."""
     explanation: str | None = None
@@ -85,19 +85,12 @@ async def of_finding(database: Database, finding: AlarmFinding) -> Evaluation | 
     key, stage = streams[0].key, "final" if finding.is_final else "first"
     return Evaluation(
         audit=Audit(f"{finding.stream} {finding.alarm_since} {stage}", key.auditor),
-        auditor_version=None,
-        request_id=None,
-        traceparent=None,
         metric=finding.name,
         axis=key.axis,
         group=key.group,
-        reference=None,
         model=key.model,
         value=finding.value,
         status="ok" if finding.value is not None else "cannot be told",
-        reason=None,
-        judge=None,
-        inclusion_probability=None,
         created_at=time.time(),
         stream=finding.stream,
         explanation=finding.explanation,
