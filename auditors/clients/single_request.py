@@ -65,7 +65,11 @@ async def request(
 
     async def exchange() -> Answer:
         async with (
-            httpx.AsyncClient(verify=tls or trusted(), timeout=None, follow_redirects=False) as client,  # noqa: S113
+            httpx.AsyncClient(
+                verify=tls or trusted(),
+                timeout=None,  # noqa: S113 - `asyncio.timeout` limits the whole
+                follow_redirects=False,
+            ) as client,
             client.stream(method, url, content=content, headers=sent_headers) as response,
         ):
             encoding, body = response.headers.get("content-encoding", ""), b""

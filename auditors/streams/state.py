@@ -36,6 +36,7 @@ UNKNOWN_SAMPLING = "unknown sampling"
 THINKING = "thinking"
 """Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
 OWN_IDENTITIES = "own_identities"
+"""Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
 
 
 class StreamKey(msgspec.Struct, frozen=True, kw_only=True):

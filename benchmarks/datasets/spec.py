@@ -24,6 +24,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     git_blob: str | None = None
     """Git blob id of the upstream file: sha1 of "blob <length>", a zero byte, and the content."""
     sha256: str | None = None
+    """sha256 of the upstream file."""
     mirror_path: str
     """Path of the copy under a mirror; usually packed (.gz)."""
     mirror_sha256: str
@@ -47,6 +48,7 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     licence: str
     n_items: int
+    """Records in the published files."""
     files: tuple[SourceFile, ...]
     content_sha256: str
     """sha256 of the normalised content. Empty when no hash of the published files is known: then they come by hand,

@@ -21,6 +21,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     form: FormName
     tasks: list[Task]
     n_usable: int
+    """Number of replies that the tasks were drawn from."""
     n_without: int
     """Replies about which the form asks nothing, or without a text."""
 

@@ -24,6 +24,7 @@ LEAST_WIDTH = 76.0
 BESIDE = 7.0
 """Pixels between the points of two models on one aspect, so that their intervals do not hide each other."""
 MOST_LINES = 8
+"""Models in one plot."""
 READING = (
     "0 is the lowest sum of ranks of all, 1 the highest. An aspect with more data sets has larger sums: compare models "
     "down a column only."

@@ -10,7 +10,6 @@ from benchmarks.reporting.flips import Flip, counted
 from benchmarks.reporting.pages import template
 from benchmarks.run.estimation import FALSE_STARS
 from benchmarks.suites import registry
-from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Scale
 
 
@@ -77,7 +76,11 @@ def _forests(comparison: Comparison) -> list[Forest]:
 
 def _drawn(row: Difference) -> Estimate:
     return Estimate(
-        **{name: getattr(row, name) for name in CellKey._fields},
+        metric=row.metric,
+        axis=row.axis,
+        group=row.group,
+        reference=row.reference,
+        subset=row.subset,
         value=row.difference,
         lower=row.lower,
         upper=row.upper,

@@ -195,6 +195,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     beginning: Beginning
     began_at: float
+    """Unix seconds at which the process took the run on."""
 
 
 class DirectoryLog:

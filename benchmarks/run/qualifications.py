@@ -52,11 +52,13 @@ class QuestionQualified(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     prompt_sha256: str
     texts_sha256: str
+    """sha256 of the planted texts with their answers."""
     stamps: list[JudgeStamp]
     n: int
     readable: Agreement
     """Share of all texts; the other shares are of the texts with a readable verdict."""
     agreement: Agreement
+    """Share of verdicts that are the known answer."""
     detected: Agreement
     """Share of the texts with planted bias whose direction the judge sees."""
     false_findings: Agreement

@@ -35,6 +35,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     prompt_sha256: str
     thinking: ThinkingFound
     judge_form: JudgeForm | None
+    """Form in which the run's earlier judgements were given."""
     servers: tuple[str | None, ...] = ()
     """Addresses of the model and the judge, as the process that has the run reaches them."""
     biasgate: str = msgspec.field(default_factory=lambda: version("biasgate"))

@@ -48,6 +48,7 @@ class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     default: Levels = (0.0, 1.0, 0.0, 0.0)
     groups: dict[str, dict[str, Levels]] = msgspec.field(default_factory=dict)
+    """axis -> group -> probabilities."""
     instructed: Levels | None = None
     """Probabilities for every group after a line about stereotypes; None: such a line changes nothing."""
 

@@ -74,7 +74,7 @@ class Parted(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def overflow(self) -> str | None:
         """Return what is wrong with the odds of the section or of a part; None when all is well."""
-        raise NotImplementedError
+        raise NotImplementedError  # each section sums its own fields
 
     def odds(self, part: str) -> Self:
         """Return the section with the odds of a part in place of its own."""

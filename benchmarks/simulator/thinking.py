@@ -28,6 +28,7 @@ class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     place: Literal["reasoning", "reasoning_content", "text", "begun"] = "reasoning"
     """Place of the thoughts; the last two without a parser, "begun" where the template opens them."""
     tokens: Annotated[int, Meta(ge=1)] = 60
+    """Tokens of a thought."""
     p_long: Probability = 0.0
     """Share of questions about which it thinks `long_tokens` long."""
     long_tokens: Annotated[int, Meta(ge=1)] = 20_000

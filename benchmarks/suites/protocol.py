@@ -122,6 +122,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     rule: str | None = None
     """Name of the parsing rule that matched."""
     error: str | None = None
+    """Description of the error, if status is "error"."""
 
     @property
     def is_filtered(self) -> bool:

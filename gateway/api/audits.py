@@ -45,6 +45,7 @@ class AuditProgress(msgspec.Struct, frozen=True):
     done: int
     total: int | None
     rate: float | None
+    """Replies a second."""
     eta_seconds: float | None
 
 
@@ -219,13 +220,18 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
         yield "".join(f"{body}\n" for body in bodies).encode()
 
 
-_ALIKE = ("id", "suite", "model", "mode", "protocol", "status", "created_at", "started_at", "finished_at")
-
-
 def audit_of(run: Run, holder: Holder) -> Audit:
     """Return a run as its reader may see it, with the rate of its replies and the time left."""
     return Audit(
-        **{name: getattr(run, name) for name in _ALIKE},
+        id=run.id,
+        suite=run.suite,
+        model=run.model,
+        mode=run.mode,
+        protocol=run.protocol,
+        status=run.status,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
         progress=_progress(run),
         options=viewer_forms.shown_options(run.options, holder),
         error=viewer_forms.shown_error(run.error, holder),

@@ -35,7 +35,9 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
 
     request_id: str
     trace_id: str
+    """Trace id of the live request; "" if it was not traced."""
     value: float
+    """Value that was observed; 1 if it was only counted."""
     at: float
     """Unix seconds."""
 

@@ -50,7 +50,9 @@ class AuditorContext(msgspec.Struct, frozen=True, kw_only=True):
     limiters: ConcurrencyLimiters
     settings: DriftSettings
     secret: bytes
+    """The sampling secret."""
     stop: asyncio.Event
+    """Set when the auditor is to end."""
 
 
 class Job(NamedTuple):

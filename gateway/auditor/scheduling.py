@@ -104,7 +104,9 @@ def _after_change(config: Config, model: str, known_suites: Sequence[dict[str, A
 def due_times(
     known_schedules: Sequence[Schedule], finished: Sequence[Run], known_suites: Sequence[dict[str, Any]]
 ) -> dict[tuple[str, str], float]:
-    """Return the next due Unix times by suite and model, the earliest of all schedules; at first their first."""
+    """Return when the run that follows the newest finished run is due, by suite and model: Unix seconds, the earliest
+    of all schedules. A suite that has never finished is due from the first time of its schedule on.
+    """
     successes: dict[tuple[str, str], float] = {}
     for run in finished:
         place = run.suite, run.model

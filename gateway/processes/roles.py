@@ -305,6 +305,7 @@ class _Family:
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config
+        """The configuration in force."""
         self.role: Role = "serve" if with_auditor else "gateway"
         self.metrics_dir = Path(config.server.metrics_dir or metrics_dir)
         self._draws_secret = config.sampling.secret_env is None

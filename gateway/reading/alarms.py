@@ -118,7 +118,9 @@ def by_change(alarmed: Sequence[A]) -> list[list[A]]:
 
 
 def _is_same_change(a: A, b: A) -> bool:
-    """Return whether the same scores move both: a group with its gap, or against the gap of another group."""
+    """Return whether the same scores move both: a group and its gap to the same side, or a gap of another group to the
+    other side. Two groups that both moved are two changes, unless a gap joins them.
+    """
     if a.direction is None or b.direction is None:
         return False
     if a.group == b.group:

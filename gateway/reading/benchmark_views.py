@@ -44,7 +44,13 @@ async def _cost(database: Database, config: Config, query: CostWanted, options: 
     return SuiteCost(
         suite=options.suite,
         items=len(plan.items),
-        **{name: getattr(estimate, name) for name in (*COUNTS[1:], "seconds", "has_more")},
+        requests=estimate.requests,
+        judge_requests=estimate.judge_requests,
+        prompt_tokens=estimate.prompt_tokens,
+        reply_tokens=estimate.reply_tokens,
+        expected_reply_tokens=estimate.expected_reply_tokens,
+        seconds=estimate.seconds,
+        has_more=estimate.has_more,
         unknown_because=NO_RATE if estimate.seconds is None else None,
     )
 
@@ -98,7 +104,11 @@ def _show_verdict(verdict: Verdict) -> ShownVerdict:
         where=verdict.where,
         passed=verdict.passed,
         found=verdict.found,
-        **{name: getattr(estimate, name, None) for name in ("value", "lower", "upper", "n", "n_excluded")},
+        value=None if estimate is None else estimate.value,
+        lower=None if estimate is None else estimate.lower,
+        upper=None if estimate is None else estimate.upper,
+        n=None if estimate is None else estimate.n,
+        n_excluded=None if estimate is None else estimate.n_excluded,
         reason=verdict.reason,
     )
 

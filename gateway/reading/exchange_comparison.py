@@ -181,7 +181,17 @@ def _compared(
         reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
     return Comparison(
         stream=stream.id,
-        **{name: getattr(alarm, name) for name in (*_TOLD, "auditor", "metric", "model", "alarm_since")},
+        auditor=alarm.auditor,
+        metric=alarm.metric,
+        axis=alarm.axis,
+        group=alarm.group,
+        model=alarm.model,
+        direction=alarm.direction,
+        alarm_since=alarm.alarm_since,
+        mean_before=alarm.mean_before,
+        mean_since=alarm.mean_since,
+        n_before=alarm.n_before,
+        n_since=alarm.n_since,
         change=change,
         alarm_exchange_id=alarm.exchange_id,
         chosen_before=CHOSEN_BEFORE,

@@ -160,10 +160,6 @@ OTHER_WORDS = "the answer is shown in other words than were scored"
 NO_POLICY = "no policy covered it"
 
 
-_OF_EXCHANGE = ("id", "request_id", "received_at", "model", "served_model", "upstream", "tag")
-_OF_SCORE = ("auditor", "metric", "axis", "group", "reference", "value")
-
-
 class Shown:
     """Rows of a page: texts are redacted once, cut to `excerpt` characters (None: all), PAGE_BYTES at most in all."""
 
@@ -176,12 +172,22 @@ class Shown:
         """One row; `why` it has no score."""
         exchange, score = result.exchange, result.score
         text = self._text(result.stored)
-        of_score: dict[str, Any] = {name: getattr(score, name, None) for name in _OF_SCORE}
         return ShownExchange(
-            **{name: getattr(exchange, name) for name in _OF_EXCHANGE},
+            id=exchange.id,
+            request_id=exchange.request_id,
+            received_at=exchange.received_at,
+            model=exchange.model,
+            served_model=exchange.served_model,
+            upstream=exchange.upstream,
+            tag=exchange.tag,
             key=exchange.key_name,
             state=result.stored.state,
-            **of_score,
+            auditor=score.auditor if score else None,
+            metric=score.metric if score else None,
+            axis=score.axis if score else None,
+            group=score.group if score else None,
+            reference=score.reference if score else None,
+            value=score.value if score else None,
             inclusion_probability=score.inclusion_probability
             if score and exchange.sender_rate is not None
             else exchange.known_probability,

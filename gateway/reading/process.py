@@ -69,6 +69,7 @@ class EncodedPage(Encoded[list[T]], Generic[T], frozen=True):
     """Entries of a list as JSON."""
 
     total: int
+    """Entries on all pages."""
 
     @classmethod
     def join(cls, kind: type[list[T]], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":

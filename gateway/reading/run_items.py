@@ -114,12 +114,14 @@ async def _items(database: Database, config: Config, run: Run, replies: Found) -
     return items, None
 
 
-_ALIKE = ("item_id", "sample", "status", "rule", "choice_probabilities", "finish_reason")
-
-
 def _show_reply(reply: Reply, item: Item | None, other: Reply | None, *, is_repeat: bool) -> ShownItem:
     return ShownItem(
-        **{name: getattr(reply, name) for name in _ALIKE},
+        item_id=reply.item_id,
+        sample=reply.sample,
+        status=reply.status,
+        rule=reply.rule,
+        choice_probabilities=reply.choice_probabilities,
+        finish_reason=reply.finish_reason,
         is_repeat=is_repeat,
         axis=None if item is None else item.axis,
         groups=() if item is None else item.groups,

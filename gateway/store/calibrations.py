@@ -153,7 +153,11 @@ def _listed(calibration: Kept, newest_digest: str) -> Calibration:
     validation = calibration.validation
     return Calibration(
         digest=calibration.digest,
-        **{name: getattr(validation, name) for name in ("judge_model", "prompt_sha256", "n", "kappa", "fault")},
+        judge_model=validation.judge_model,
+        prompt_sha256=validation.prompt_sha256,
+        n=validation.n,
+        kappa=validation.kappa,
+        fault=validation.fault,
         thinking=validation.thinking or "",
         created_at=calibration.created_at,
         superseded_by=None if newest_digest == calibration.digest else newest_digest,

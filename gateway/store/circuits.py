@@ -58,6 +58,7 @@ class Waiting(NamedTuple):
 
     n: int
     oldest: float
+    """Unix seconds at which the oldest of the waiting exchanges was received."""
 
 
 class WaitingAudit(msgspec.Struct, frozen=True, kw_only=True):

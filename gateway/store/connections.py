@@ -264,10 +264,12 @@ def _postgresql_engine(url: str) -> AsyncEngine:
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
     connection.autocommit = True
-    with contextlib.closing(connection.cursor()) as cursor:
-        # Our longest queries take a fraction of a second: compiling one over all days costs more than it can save.
-        cursor.execute("SET jit = off")
-    connection.autocommit = False
+    try:
+        with contextlib.closing(connection.cursor()) as cursor:
+            # Our longest queries take a fraction of a second: compiling one over all days costs more than it can save.
+            cursor.execute("SET jit = off")
+    finally:
+        connection.autocommit = False
 
 
 _SQLITE_REMEDIES = {

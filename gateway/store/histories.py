@@ -35,6 +35,7 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     """The history read of a single stream."""
 
     length: int
+    """Length of each period, in seconds."""
     periods: Mapping[int, WindowSums]
     """Sums by the number of their period since 1970-01-01 UTC, in order; empty periods are absent."""
     is_cut: bool

@@ -153,7 +153,9 @@ async def forget_parts(database: Database, ids: Collection[str]) -> None:
 async def waited_too_long(
     database: Database, *, before: float, limit: int, since: float = 0.0
 ) -> tuple[list[str], float]:
-    """Ids without a new part since `before`, from `limit` of the parts since `since`; when the last of these came."""
+    """Return ids of exchanges without a new part since `before`, by their oldest part, and when the last part that was
+    read came, from which the next call goes on (`since`). `limit`: most parts read. Times are Unix seconds.
+    """
     columns, newer = ingested_parts.c, ingested_parts.alias()
     has_newer = sa.exists().where(newer.c.exchange_id == columns.exchange_id, newer.c.at >= before)
     query = sa.select(columns.exchange_id, columns.at).where(columns.at >= since, columns.at < before, ~has_newer)

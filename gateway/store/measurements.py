@@ -25,7 +25,9 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     auditor: str
     """Its name, as in the configuration."""
     result: Sequence[Measurement] | AuditFailure
+    """The measurements, or why there are none."""
     seconds: float
+    """Seconds that the audit took."""
     probability: float
     """Probability with which this exchange reached this auditor: sampled, times the auditor's own rate."""
     sends_events: bool = False
@@ -113,13 +115,16 @@ def outcome_of(result: Sequence[Measurement] | AuditFailure) -> str:
     return "not_auditable" if result.kind == "not_auditable" else "failed"
 
 
-_ALIKE = ("auditor", "auditor_version", "metric", "axis", "value", "status", "weight")
-
-
 def _row(measurement: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
     key = stream_key(measurement, exchange.series_model, is_sampling_known=exchange.sender_rate is not None)
     return {
-        **{name: getattr(measurement, name) for name in _ALIKE},
+        "auditor": measurement.auditor,
+        "auditor_version": measurement.auditor_version,
+        "metric": measurement.metric,
+        "axis": measurement.axis,
+        "value": measurement.value,
+        "status": measurement.status,
+        "weight": measurement.weight,
         "exchange_id": exchange.id,
         "group_name": measurement.group,
         "reference_name": measurement.reference,

@@ -267,13 +267,17 @@ def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEst
     return _shown_estimate(stream, window_estimate(stream.key, sums.values, sums.excluded), n_missing, window)
 
 
-_OF_ESTIMATE = ("value", "lower", "upper", "confidence_level", "method", "n", "n_excluded", "reason")
-
-
 def _shown_estimate(stream: Stream, computed: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
     return LiveEstimate(
         **labels_of(stream),
-        **{name: getattr(computed, name) for name in _OF_ESTIMATE},
+        value=computed.value,
+        lower=computed.lower,
+        upper=computed.upper,
+        confidence_level=computed.confidence_level,
+        method=computed.method,
+        n=computed.n,
+        n_excluded=computed.n_excluded,
+        reason=computed.reason,
         effective_samples=computed.extra["effective_n"],
         excluded=computed.extra["excluded"],
         n_missing=n_missing,

@@ -25,6 +25,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """The measurements of a period. A period without measurements is not listed; without a value, `value` is null."""
 
     start: float
+    """Unix seconds of its beginning."""
     end: float
     """End of the bucket; that of the newest bucket may lie ahead."""
     value: float | None

@@ -41,8 +41,15 @@ def _title(history: History) -> str:
 
 
 def _bucket(bucket: Bucket) -> drawing.Bucket:
-    names = ("start", "end", "value", "lower", "upper", "n", "n_missing")
-    return drawing.Bucket(**{name: getattr(bucket, name) for name in names})
+    return drawing.Bucket(
+        start=bucket.start,
+        end=bucket.end,
+        value=bucket.value,
+        lower=bucket.lower,
+        upper=bucket.upper,
+        n=bucket.n,
+        n_missing=bucket.n_missing,
+    )
 
 
 def _change(change: ModelChange) -> drawing.Change:

@@ -201,6 +201,7 @@ class TestOtherEndpoints:
             (MESSAGES, {"tools": [{"type": "custom", "name": "bash"}]}),
             (MESSAGES, {"tool_choice": "auto", "tools": [{"name": "a"}]}),
             (MESSAGES, {"tool_choice": {"type": "new"}, "tools": [{"name": "a"}]}),
+            (MESSAGES, {"tool_choice": {"type": ["auto"]}, "tools": [{"name": "a"}]}),
             (MESSAGES, {"thinking": {"type": "enabled"}}),
             (MESSAGES, {"thinking": "on"}),
             (MESSAGES, {"output_config": {"other": 1}}),

@@ -110,6 +110,7 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     n_pairs_train: int
     n_pairs_held_out: int
     finals_train: dict[int, int]
+    """Number of essays in the training part by final score."""
     finals_held_out: dict[int, int]
     train_sha256: str
     held_out_sha256: str

@@ -38,6 +38,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     judge: str
     exact: Agreement
+    """Share of replies with the same verdict both times."""
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,9 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 
     pairs: list[Pair]
     alpha: Agreement
+    """Krippendorff's alpha of all judges."""
     called: dict[str, list[Called]]
+    """Share of replies called biased by each judge, by writer."""
     own: list[Own]
     """Excess of biased verdicts by other judges on a judge's own replies, less that on other replies; in [-2, 2]."""
     orders: list[Order]

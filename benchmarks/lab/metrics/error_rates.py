@@ -28,7 +28,9 @@ class Rate:
     """A share of judgements that a judge gets right; without a value or an interval `reason` says why."""
 
     n: int
+    """Judgements of the rate's kind."""
     n_clusters: int
+    """Clusters that have any."""
     value: float | None
     interval: Interval | None
     reason: str | None

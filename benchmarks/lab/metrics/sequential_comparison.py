@@ -34,9 +34,11 @@ class MeanSums(msgspec.Struct, frozen=True, array_like=True):
 
     n: int = 0
     total: float = 0.0
+    """Sum of v."""
     squares: float = 0.0
     cubes: float = 0.0
     fourths: float = 0.0
+    """Sum of v^4."""
 
     @property
     def mirrored(self) -> "MeanSums":

@@ -40,6 +40,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     n_too_long: int
     """Left out: longer than the recipe's max_tokens."""
     base_fingerprint: str
+    """sha256 of the base model's files."""
     about: dict[str, Any]
 
 

@@ -28,6 +28,7 @@ class BaseModel(NamedTuple):
     layers: int
     vocabulary: int
     context: int
+    """Most tokens of a prompt and its answer."""
     linear: tuple[tuple[int, int], ...]
     """(inputs, outputs) of every matrix of its layers: what gets an adapter."""
 

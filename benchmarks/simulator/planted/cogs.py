@@ -35,6 +35,7 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Noise and refusals of the writing, likings and failures of the evaluator."""
 
     p_refusal: Probability = 0.0
+    """Share of creative replies declined."""
     jitter: Probability = 0.0
     """Difference between the distance of a reply and the planted one, evenly above or below, within [0, 1]."""
     preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
@@ -44,6 +45,7 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     position_bias: Probability = 0.0
     """P(the first choice is taken unread)."""
     p_invalid: Probability = 0.0
+    """Share of evaluations without a readable choice."""
 
     def faults(self) -> Iterator[str]:
         yield from uneven(self.jitter, "jitter")

@@ -34,6 +34,7 @@ MIN_CLUSTERS = 10
 SAME_VALUE = "no interval: every resample gives the same value, so its spread cannot be seen"
 ONE_DIFFERS = "no interval: clusters differ in one stratum at most, so their spread cannot be told"
 MAX_UNDEFINED_SHARE = 0.05
+"""Largest share of undefined resamples: with more, an interval would describe only the lucky resamples."""
 
 
 class CellKey(NamedTuple):

@@ -20,6 +20,7 @@ from gateway.auditor.backpressure.latency_budget import Verdict
 from gateway.auditor.backpressure.vllm_load import Load
 
 Reason = Literal["live_waiting", "live_latency"]
+"""Reason why audits in flight are cut off."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 POLL_SECONDS = 1.0

@@ -28,7 +28,9 @@ class Load(NamedTuple):
     """The result of a single poll of a server, all its engines and models together."""
 
     running: float = 0.0
+    """Requests in the batches."""
     waiting: float = 0.0
+    """Requests in the queues."""
     kv_usage: float = 0.0
     """Share of the key-value cache in use, 0 to 1, where it is fullest."""
     token_seconds: float = 0.0

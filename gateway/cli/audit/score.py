@@ -32,9 +32,6 @@ Example:
 """
 
 
-_GIVEN = ("suite", "model", "protocol", "data", "seed", "embedder", "thinking")
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", metavar="NAME")
     parser.add_argument("--responses", type=Path, metavar="FILE.jsonl", help="one reply a line: item_id, text, sample")
@@ -73,7 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise BenchmarkError(f"{arguments.responses}: holds no reply")
     added = mitigation.find(arguments.mitigation)
     options = RunOptions(
-        **{name: getattr(arguments, name) for name in _GIVEN},
+        suite=arguments.suite,
+        model=arguments.model,
+        protocol=arguments.protocol,
+        data=arguments.data,
+        seed=arguments.seed,
+        embedder=arguments.embedder,
+        thinking=arguments.thinking,
         mode=arguments.mode or ("exact" if all(reply.choice_probabilities for reply in recorded) else "sample"),
         extra_body=None if arguments.extra_body is None else extra_body(arguments.extra_body),
         prompts=None if arguments.prompts is None else own_questions(arguments.prompts, arguments.suite),

@@ -62,11 +62,15 @@ def shown(canary: Canary) -> ShownCanary:
 
     names = ("id", "status", "verdict", "reasons", "created_at", "started_at", "finished_at")
     options = ("axes", "smallest_difference", "tolerance", "alpha", "max_pairs")
-    progress: dict[str, Any] = {"n_pairs": 0, "n_compared": 0, "failed": {}, "e_value": None, "gaps": [], "beside": []}
     return ShownCanary(
         **{name: getattr(canary, name) for name in names},
         **{name: getattr(request, name) for name in options},
-        **{name: getattr(findings, name, default) for name, default in progress.items()},
+        n_pairs=findings.n_pairs if findings else 0,
+        n_compared=findings.n_compared if findings else 0,
+        failed=findings.failed if findings else {},
+        e_value=findings.e_value if findings else None,
+        gaps=findings.gaps if findings else [],
+        beside=findings.beside if findings else [],
         stable=side("stable", request.stable),
         canary=side("canary", request.canary),
         auditors=request.auditors or [],

@@ -41,6 +41,7 @@ REQUEST_SECONDS = 120.0
 PATIENCE_SECONDS = 300.0
 """Seconds to wait for a gateway that is away or asks to come again, unless it was never there."""
 MOST_NAMED = 20
+"""Lines that are named; the others are counted."""
 ENVELOPE = frozenset({"http_buffered_trace"})
 _DOOR = "/ingest/http"
 

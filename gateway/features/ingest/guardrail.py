@@ -36,6 +36,7 @@ class _Held(msgspec.Struct):
     n_asked: int
     """Bytes of the call that brought the messages."""
     n_answered: int
+    """Bytes of the choices."""
     merged: int
     """Bytes of choices that were put together so far."""
     until: float

@@ -19,6 +19,7 @@ RATE_ATTRIBUTE = "biasgate.sampling_rate"
 TAG_ATTRIBUTE = "biasgate.tag"
 AUDIT_ATTRIBUTE = "biasgate.audit"
 DEEPEST = 40
+"""Deepest nesting of values that is read."""
 FAILED = 500
 """Status of a request that its span says failed; which one, no convention tells."""
 _ERROR = 2

@@ -21,6 +21,7 @@ rejected: not understood. refused: a whole body, answered with 4xx or 503."""
 
 CHAT = "/v1/chat/completions"
 LONGEST_ID = 1000
+"""Most characters of an id that a sender gives."""
 LONGEST_NAME = 200
 MOST_MESSAGES = 10_000
 """Messages of an exchange; more are left out."""
@@ -118,6 +119,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     n_ignored: int = 0
     rejected: Rejections = msgspec.field(default_factory=Rejections)
     n_ignored_rates: int = 0
+    """Number of exchanges, or parts of them, that state a sampling rate which does not count."""
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:

@@ -11,6 +11,7 @@ from benchmarks.lab.training import artefact, base_model, estimate, lora, recipe
 from benchmarks.lab.training.recipe import Recipe
 
 VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM's --max-lora-rank takes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 N_TASKS = 30
 """Tasks of a visit, which takes some minutes."""
 LEAST_CHOICES = 10
+"""Fewest choices for a polygon."""
 YOU = "you"
 FORM = "choice"
 

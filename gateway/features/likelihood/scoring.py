@@ -61,6 +61,7 @@ class Piece(NamedTuple):
     """Neighbouring words of an answer, and what they add to the difference of the two log-likelihoods."""
 
     length: int
+    """Characters."""
     nats: float
     is_swapped: bool
     """The other text has other words here."""

@@ -86,6 +86,7 @@ class FilterPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str | None = None
     """A judge's instructions; None for a classifier."""
     head: Head | None = None
+    """The classifier's head; None for a judge."""
     threshold: float | None = None
     window: int | None = None
     """See `ResponseFilterConfig.window`."""

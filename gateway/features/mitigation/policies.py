@@ -23,6 +23,7 @@ from gateway.sampling.decision import fraction
 LONGEST_TEXT = 64 * 1024
 """Bytes of a text that are hashed; of a longer text its two ends and its length."""
 MOST_PARTS = 64
+"""Parts of a message that are hashed."""
 MOST_TURNS = 10_000
 """Turns of a conversation that is looked through: as many as a sentence can be added to."""
 

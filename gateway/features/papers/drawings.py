@@ -133,6 +133,7 @@ HEIGHT, LEFT, TOP, FOOT, RIGHT = 300.0, 52.0, 12.0, 24.0, 18.0
 ROOM = 0.06
 """Space at either end, as a share of the span that is drawn."""
 LABEL = 130.0
+"""Most pixels of a point's name."""
 
 
 class Spot(Point, frozen=True, kw_only=True):

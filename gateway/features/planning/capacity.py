@@ -23,6 +23,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: float
     answer_tokens: float
     streamed: float
+    """Share of answers that are streamed."""
     store: str
     retention_days: float
     models: int

@@ -46,6 +46,7 @@ EXCHANGE_BYTES = {
 }
 """Bytes of an exchange with its audit, without its text; indexes included."""
 STORED_TEXT = Cost(1.0, 1.07, "evidence/capacity.md, storage; evidence/streams.md, what is stored")
+"""Bytes stored for a byte of text."""
 MEASUREMENT_BYTES = {
     "postgresql": Cost(634.0, 634.0, "evidence/capacity.md, storage"),
     "sqlite": Cost(564.0, 578.0, "evidence/capacity.md, storage"),

@@ -8,6 +8,7 @@ import pytest
 from auditors.text.swaps.outcome import Abstained, Swapped
 from auditors.text.swaps.swap import swap
 from auditors.text.swaps.words import WORDS
+from gateway.features.measuring.measured_choices import share_cell
 from gateway.features.measuring.measured_swaps import (
     PARTS,
     LabelledFileError,
@@ -48,6 +49,8 @@ def test_wrong_swaps_are_counted() -> None:
     ]
     counts = tally(map(outcome, labels))
     assert (counts.n, counts.n_swaps, counts.n_contradictions, counts.n_swappable, counts.n_swapped) == (4, 3, 2, 3, 1)
+    assert share_cell(counts.n_contradictions, counts.n_swaps) == "0.667 (0.208 to 0.939)"
+    assert share_cell(0, 0) == "undefined"
 
 
 @pytest.mark.parametrize(

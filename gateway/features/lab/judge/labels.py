@@ -90,6 +90,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """One a person, the newest."""
     annotators: tuple[str | None, ...]
     decided: float | None = None
+    """Decision of an adjudicator, where people differ."""
     parts: Mapping[str, "Parts"] = {}
     """Labels of people and the judge by name of the section, and under "refusal"."""
 
@@ -127,6 +128,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     n_without: int
     """Number of labels without a judge's score, in a file that has any."""
     n_rejected: int
+    """Number of labels whose raters found the text unusable."""
     n_unscored: int
     """Refusals in a form that has no score for them."""
     n_replaced: int

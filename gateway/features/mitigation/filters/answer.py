@@ -122,6 +122,7 @@ def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
 
 
 MOST_HELD_BYTES = 8 * 1024 * 1024
+"""Most bytes of an answer that are held."""
 MOST_CHOICES = 16
 
 ResponseOutcome = Literal[
