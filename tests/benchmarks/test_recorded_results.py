@@ -1,10 +1,8 @@
 """Results of every suite on recorded replies, pinned before the modules were moved: nothing may change a number unseen.
 
-`recorded/SUITE.PROTOCOL.MODE.jsonl.gz` holds replies of the simulated model (profile demo, seed 3) to embedded items;
-`recorded/digests.json` the SHA-256 of what each amounts to, to 12 significant digits. After a change that is meant to
-move a number, raise the suite's version and write the digests anew:
-
-    python -m tests.benchmarks.test_recorded_results
+`recorded/` holds replies of the simulated model (profile demo, seed 3) to embedded items, and digests of their results
+to 12 significant digits. A change that moves a number raises the suite's version and writes the digests anew:
+`python -m tests.benchmarks.test_recorded_results`.
 """
 
 import asyncio

@@ -2,8 +2,7 @@
 
     python -m tests.support.confined UNIT PROGRAM [ARGUMENT...]
 
-systemd's own tool expands the sets of system calls, libseccomp makes the filter: what the unit leaves out ends the
-process at once (SIGSYS), as it does under systemd. Directories, users and namespaces are not part of it.
+systemd's tool expands the sets of system calls, libseccomp filters them: a forbidden call ends the process (SIGSYS).
 """
 
 import ctypes

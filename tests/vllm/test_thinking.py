@@ -1,9 +1,7 @@
 """Models that think before they answer, against a real vLLM: what was planted is found, thinking or not.
 
-The tiny model is taught thoughts that refuse and name the choice that it then does not make, so a reader that takes a
-word of them for the answer finds the planted odds upside down. Its chat template opens the thoughts, as those of Qwen3
-and DeepSeek do. One server has a parser that tells them apart; the other leaves them in the text, where only their end
-is marked.
+The tiny model's thoughts refuse and name the other choice, so a reader of thoughts inverts the planted odds. Its chat
+template opens the thoughts, as Qwen3's does. One server parses them; the other leaves them in the text.
 """
 
 import asyncio

@@ -1,10 +1,7 @@
 """Every registered suite holds what a suite must: its prompts, its denominators, its intervals, its card.
 
-The tests take a suite and a protocol, so that a suite of another wheel can be put to them as well:
-`tests/plugins/test_other_wheels.py` does. After a change that is meant to change a prompt, raise the suite's version
-and write the hashes again:
-
-    python -m tests.benchmarks.suites.test_conformance
+`tests/plugins/test_other_wheels.py` puts another wheel's suite to the same tests. A change of a prompt raises the
+suite's version and writes the hashes again: `python -m tests.benchmarks.suites.test_conformance`.
 """
 
 import inspect

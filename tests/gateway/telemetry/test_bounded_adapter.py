@@ -12,7 +12,7 @@ pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed
 import requests
 
 from gateway.features.evaluations import otlp
-from gateway.features.evaluations.otlp import LONGEST_BYTES
+from gateway.features.evaluations.bounded_adapter import LONGEST_BYTES
 from tests.support.benchmarks.serving import answering
 
 
