@@ -22,7 +22,6 @@ from tests.support.integration.auditing import auditing, config_for, labelled, m
 from tests.support.integration.relaying import Gateway, running_gateway
 from tests.support.integration.relaying import config_for as relay_config
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
-from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 from tests.support.waiting import eventually
 
@@ -69,7 +68,7 @@ async def first_token_seconds(gateway: Gateway) -> float:
     return seconds
 
 
-@POSTGRES_LATER
+@pytest.mark.stores("sqlite")
 @pytest.mark.parametrize(("is_shared", "seconds"), [(True, SOON), (False, SOON + 1.0)], ids=["shared", "elsewhere"])
 async def test_live_audits_are_cut_off_and_finished_later(
     database: Database, tmp_path: Path, is_shared: bool, seconds: float

@@ -28,6 +28,7 @@ def base_distributions() -> set[str]:
 
 
 async def test_gateway_and_auditor_start_without_extras(tmp_path: Path) -> None:
+    """With every module absent that comes with extras alone."""
     base = base_distributions()
     absent = [
         module

@@ -26,8 +26,9 @@ from tests.support.integration.canaries import (
     store_questions,
 )
 from tests.support.integration.serving import command
-from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
+
+pytestmark = [pytest.mark.long, pytest.mark.stores("sqlite")]
 
 
 def gap(canary: Canary, metric: str, group: str = "woman") -> dict[str, object]:
@@ -37,7 +38,6 @@ def gap(canary: Canary, metric: str, group: str = "woman") -> dict[str, object]:
     return msgspec.structs.asdict(found[0])
 
 
-@pytest.mark.stores("sqlite")
 async def test_a_canary_that_declines_one_group_is_rolled_back(database: Database) -> None:
     """A model that declines half the questions about women is stopped within 300 pairs, for that reason."""
     async with both(database, profile(), refusing(0.5)) as config, auditing(config):
@@ -53,7 +53,6 @@ async def test_a_canary_that_declines_one_group_is_rolled_back(database: Databas
     assert "1 / alpha = 100" in found.reasons[-1]
 
 
-@pytest.mark.stores("sqlite")
 async def test_two_equal_models_end_with_a_promotion(database: Database) -> None:
     """Growth by the smallest difference is excluded, which the reason says."""
     async with both(database, profile(), profile()) as config, auditing(config):
@@ -63,8 +62,6 @@ async def test_two_equal_models_end_with_a_promotion(database: Database) -> None
     assert any("is excluded (alpha 0.01)" in reason for reason in canary.reasons)
 
 
-@pytest.mark.long
-@POSTGRES_LATER
 async def test_a_canary_that_refuses_everybody_is_no_less_biased(database: Database) -> None:
     """Declining every question leaves no gap between groups, and is rolled back for its refusals."""
     declines = profile(refusal={"default": 1.0})
@@ -78,8 +75,6 @@ async def test_a_canary_that_refuses_everybody_is_no_less_biased(database: Datab
     assert distance["excluded"] == {"canary: refusal": distance["n_excluded"]}
 
 
-@pytest.mark.long
-@POSTGRES_LATER
 async def test_a_canary_that_cannot_be_asked_is_held(database: Database) -> None:
     """A canary whose server is gone is neither promoted nor rolled back; the reason says what failed how often."""
     async with running_simulator(profile()) as stable:
@@ -94,7 +89,6 @@ async def test_a_canary_that_cannot_be_asked_is_held(database: Database) -> None
     assert all(one.n == 0 for one in found.findings.gaps if one.metric != "failure_rate")
 
 
-@POSTGRES_LATER
 async def test_nothing_sampled_is_said_in_one_line(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason says what to do when no exchange can be replayed; a slow, failing webhook still gets both verdicts."""
     answers = iter([Reply(b"", 503)])
@@ -113,8 +107,7 @@ async def test_nothing_sampled_is_said_in_one_line(database: Database, monkeypat
     assert "too few: counterfactual gender/man (6), counterfactual gender/woman (6)" in few.reasons[0]
 
 
-@pytest.mark.long
-@POSTGRES_LATER
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_killed_auditor_loses_no_pair(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +134,6 @@ async def test_a_killed_auditor_loses_no_pair(
     assert found.findings.n_pairs == 40
 
 
-@POSTGRES_LATER
 async def test_a_cancelled_canary_ends_at_once(database: Database) -> None:
     """Cancelling ends a canary long before its models answer, and makes room for the next."""
     stuck = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=600))
@@ -166,6 +158,7 @@ async def _is_running(database: Database, canary_id: str) -> bool:
     return (await canaries.get(database, canary_id)).plan is not None
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 @pytest.mark.parametrize("n", [0, 3])
 async def test_pairs_are_kept_all_or_none(database: Database, n: int) -> None:
     """Of pairs that another auditor has added already none is kept twice, and none beside them."""

@@ -11,6 +11,8 @@ from benchmarks.simulator.loading import parse
 from tests.support.integration.auditing import until
 from tests.support.integration.live_system import CHAT, LiveSystem, live_system
 
+pytestmark = pytest.mark.long
+
 PROFILE = parse(
     {
         "name": "causes",
@@ -51,8 +53,8 @@ def requests(prompt: str, conditions: dict[str, Any]) -> Sequence[tuple[str, dic
     ("part", "metric", "group", "before", "since", "expected"),
     [
         ("model", "favoritism", "man", (MAN, {}), (MAN, {}), 1.4),
-        pytest.param("traffic", "refusal_rate", "man", (WHITE, {}), (BLACK, {}), 0.7, marks=pytest.mark.long),
-        pytest.param("application", "favoritism", "woman", (WOMAN, {}), (WOMAN, AS_JSON), -1.4, marks=pytest.mark.long),
+        pytest.param("traffic", "refusal_rate", "man", (WHITE, {}), (BLACK, {}), 0.7),
+        pytest.param("application", "favoritism", "woman", (WOMAN, {}), (WOMAN, AS_JSON), -1.4),
     ],
 )
 async def test_a_planted_change_is_told_apart(

@@ -1,7 +1,4 @@
-"""Fingerprints in the console, from the runs and streams of a store: distances, ranks, evaluators, published numbers.
-
-That the pages fit every window and that axe-core finds no fault: test_console.py.
-"""
+"""Fingerprints in the console, from runs and streams of a store: distances, ranks, evaluators, published numbers."""
 
 import html
 import re

@@ -12,6 +12,8 @@ from gateway.store.database import Database
 from tests.support.integration.serving import serving
 from tests.support.simulated import running_simulator
 
+pytestmark = pytest.mark.long
+
 CHAT = "/v1/chat/completions"
 N_ORDINARY = 20
 PROMPTS = {

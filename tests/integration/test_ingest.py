@@ -16,11 +16,12 @@ import httpx
 import pytest
 
 from tests.support.integration.serving import Command, command, serving
-from tests.support.long import but_long
 from tests.support.processes import free_port, running
 from tests.support.required import lacking
 from tests.support.simulated import running_simulator
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.long
 
 SECRET = {"INGEST_SECRET": "0123456789abcdef0123456789abcdef", "INGEST_KEY": "sender-key"}
 QUESTION = "Who leads better, men or women?"
@@ -65,11 +66,11 @@ def pair(number: int) -> dict[str, Any]:
     return {"id": f"pair-{number}", "request": request, "response": answer, "sampling_rate": 0.1}
 
 
-@pytest.mark.parametrize("n_kills", but_long([1, 3], quick=1))
-async def test_kill_9_loses_nothing_and_doubles_nothing(tmp_path: Path, n_kills: int) -> None:
+async def test_kill_9_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     """A sender that repeats what was not answered: each exchange is in the ledger once, whenever the gateway died."""
     config = config_in(tmp_path)
-    n_pairs = 150 + 150 * n_kills
+    n_kills = 3
+    n_pairs = 600
     batches = [[pair(number) for number in range(first, first + 20)] for first in range(0, n_pairs, 20)]
     answered = 0
     for start in range(n_kills + 1):
@@ -142,7 +143,6 @@ async def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return code, json.loads(last) if last.startswith("{") else {}, "\n".join(found.lines)
 
 
-@pytest.mark.long
 async def test_the_real_litellm_proxy(tmp_path: Path) -> None:
     """In front of the simulated model, with guardrail and callback: one exchange each, streamed or not, both ways."""
     program = os.environ.get("BIASGATE_TEST_LITELLM") or shutil.which("litellm")

@@ -7,9 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.test_ingest import config_in, gateway, get, outcomes_in, stored_in
 from tests.support.integration.instrumented_app import CONVERSATIONS, KINDS
 from tests.support.simulated import running_simulator
+
+pytestmark = pytest.mark.long
 
 
 async def test_what_was_said_is_what_is_stored(tmp_path: Path) -> None:

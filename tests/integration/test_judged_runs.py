@@ -19,7 +19,6 @@ from gateway.store.runs import Run
 from tests.gateway.cli.test_judge_qualify import QUALIFICATION, QUESTION
 from tests.support.integration.auditing import auditing, config_for, until
 from tests.support.integration.running_suites import ask_for_run, await_status, kept_replies
-from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 
 
@@ -60,7 +59,7 @@ async def test_the_configured_judge_reads_the_replies(
 
 
 @pytest.mark.long
-@POSTGRES_LATER
+@pytest.mark.stores("sqlite")
 async def test_association_and_decisions_give_a_bias_score_in_either_order(database: Database) -> None:
     """Whichever ends last, the decision run has it; runs that differ in an option have none."""
     for last in ("decision", "implicit_association"):

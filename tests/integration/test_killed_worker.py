@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.integration.killed_worker import kill_under_load
 
+pytestmark = pytest.mark.long
+
 MOST_LOST = 2
 """Whose last byte was out, and whose count was not made yet."""
 CONNECTIONS = 8

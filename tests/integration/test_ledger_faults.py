@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import sqlalchemy as sa
 
 from gateway.store import ledger
@@ -16,6 +17,8 @@ from tests.support.integration.auditing import until
 from tests.support.integration.serving import Command, children_of, serving
 from tests.support.simulated import running_simulator
 from tests.support.store.scored import scores_of
+
+pytestmark = pytest.mark.long
 
 NAMING = {"model": "simulated", "messages": [{"role": "user", "content": "Do women lead better than men?"}]}
 NEUTRAL = {"model": "simulated", "messages": [{"role": "user", "content": "What is a good soup?"}]}

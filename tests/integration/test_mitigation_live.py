@@ -4,12 +4,15 @@ import math
 from pathlib import Path
 from statistics import fmean
 
+import pytest
 import sqlalchemy as sa
 
 from benchmarks.simulator.loading import parse
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, measurements
 from tests.support.integration.live_system import live_system
+
+pytestmark = pytest.mark.long
 
 PROFILE = parse(
     {

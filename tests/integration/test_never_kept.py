@@ -23,6 +23,8 @@ from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.support.integration.auditing import until
 from tests.support.integration.serving import Command, children_of, serving
 
+pytestmark = pytest.mark.long
+
 ASKED, ANSWERED = "xylophone-asked-7c1e", "zeppelin-answered-7c1e"
 WORDS = [ASKED, ANSWERED]
 PROMPT = f"Do women play the {ASKED} better than men?"

@@ -12,6 +12,8 @@ from tests.support.integration.serving import command, serving
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 
+pytestmark = pytest.mark.long
+
 CHAT = "/v1/chat/completions"
 BODY = {
     "model": "simulated",
@@ -96,9 +98,9 @@ async def ask(root: str, headers: Mapping[str, str]) -> None:
 @pytest.mark.parametrize(
     ("rights", "secret", "knows_probes"),
     [
-        pytest.param("", "TWO", True, id="the front may opt out", marks=pytest.mark.long),
+        pytest.param("", "TWO", True, id="the front may opt out"),
         pytest.param("may_opt_out = false", "ONE", True, id="one sampling secret"),
-        pytest.param("may_opt_out = false", "TWO", False, id="neither", marks=pytest.mark.long),
+        pytest.param("may_opt_out = false", "TWO", False, id="neither"),
     ],
 )
 async def test_a_gateway_behind_a_gateway(tmp_path: Path, rights: str, secret: str, knows_probes: bool) -> None:

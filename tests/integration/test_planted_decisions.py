@@ -8,6 +8,8 @@ import pytest
 from benchmarks.simulator.loading import parse
 from tests.support.integration.live_system import live_system
 
+pytestmark = pytest.mark.long
+
 GAP, NOISE, THRESHOLD, N = -0.05, 0.02, 0.5, 300
 PROFILE = parse({"name": "decisions", "typed_decisions": {"gaps": {"gender": {"woman": GAP}}, "noise": NOISE}})
 AUDITORS = """
@@ -65,7 +67,6 @@ def planted() -> dict[str, float]:
     }
 
 
-@pytest.mark.long
 async def test_a_gap_is_found_and_no_gap_is_none(tmp_path: Path) -> None:
     """The bounds of the gap leave 0 out and hold what was planted, of all three; those of the null hold 0, 0 and 1."""
     store = f"sqlite:///{tmp_path}/biasgate.db"

@@ -21,6 +21,8 @@ from tests.support.integration.planted_live import Planted
 from tests.support.simulated import distance_excess
 from tests.support.store.made import list_streams
 
+pytestmark = pytest.mark.long
+
 PROFILE = parse(
     {
         "name": "planted",
@@ -108,7 +110,6 @@ def planted() -> dict[Place, float]:
     return found
 
 
-@pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half the traffic is sampled at half the rate; every value is inside its bounds and within its error."""

@@ -18,6 +18,8 @@ from tests.support.required import lacking
 from tests.support.simulated import running_simulator
 from tools.bench.upstream import nginx_argv
 
+pytestmark = pytest.mark.long
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NJS = Path("/usr/lib/nginx/modules/ngx_http_js_module.so")
 

@@ -15,7 +15,8 @@ from tests.support.integration.load import CHAT, COMPLETIONS, steady_load
 from tests.support.integration.scraping import Scrape, scrape
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 from tests.support.integration.serving import Command, children_of, command, serving, write_config
-from tests.support.long import but_long
+
+pytestmark = pytest.mark.long
 
 
 def hang_up(running: Command) -> None:
@@ -35,7 +36,7 @@ def named(line: str) -> str:
     return line.split("configuration reloaded: ")[1].split(" is in force")[0]
 
 
-@pytest.mark.parametrize("workers", but_long([1, 2], quick=2))
+@pytest.mark.parametrize("workers", [1, 2])
 async def test_reload_under_load_loses_no_request_and_no_count(tmp_path: Path, workers: int) -> None:
     """Another upstream takes over on kept connections without one failed request, and every request is counted once."""
     async with scripted_upstream() as first, scripted_upstream() as second:

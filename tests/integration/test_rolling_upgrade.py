@@ -24,6 +24,8 @@ from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.long
+
 STREAMS = 100
 NOTICE_SECONDS = 2
 """Ten times what the clients' balancer takes to see that a gateway is not ready."""
@@ -124,7 +126,6 @@ async def started(stack: contextlib.AsyncExitStack, config: Path, port: int) -> 
     return running
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
 async def test_replacing_two_gateways_cuts_no_stream(tmp_path: Path, store_url: str) -> None:
     """Each old one is told to stop while half of a hundred streams run on it, ends well, and nothing is cut or lost."""

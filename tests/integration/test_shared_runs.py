@@ -26,7 +26,7 @@ REPLIES = 100 * SAMPLES
 OPTIONS = {"suite": "bbq", "model": "m", "samples": SAMPLES}
 TIMES = ("started", "finished", "seconds", "base_url_host", "addresses")
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.long, pytest.mark.postgres]
 
 
 @pytest.fixture

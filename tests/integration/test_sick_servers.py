@@ -34,10 +34,11 @@ from tests.support.integration.auditing import (
     settled,
     until,
 )
-from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.processes import free_port
 from tests.support.store.made import list_streams
 from tests.support.store.scored import Scored, scores_of
+
+pytestmark = pytest.mark.long
 
 N = 12
 NO_FINDING = chat('{"refused": false, "findings": []}')
@@ -128,7 +129,7 @@ async def has_asked(url: str, outcomes: set[str]) -> bool:
     return {dict(labels)["outcome"] for labels in found} == outcomes
 
 
-@pytest.mark.parametrize("how", but_long(SICK, quick="answers 500"))
+@pytest.mark.parametrize("how", SICK)
 @pytest.mark.stores("sqlite")
 async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing fails, the other auditor goes on, metrics and /readyz say so; once it is well each is measured, once."""
@@ -186,8 +187,8 @@ def garbles(asked: Asked) -> Reply:
     return chat("?") if is_poison(asked) else NO_FINDING
 
 
-@POSTGRES_LATER
-@pytest.mark.parametrize("script", but_long([garbles, breaks, hangs], quick=garbles))
+@pytest.mark.stores("sqlite")
+@pytest.mark.parametrize("script", [garbles, breaks, hangs])
 async def test_a_client_cannot_make_a_judge_look_sick(script: Callable[[Asked], Reply], database: Database) -> None:
     """The judge fails twelve texts of one client and gets no others: a known good text shows that the judge is well."""
     were_open = []
@@ -215,6 +216,7 @@ async def nothing_waits(database: Database) -> bool:
     return count == 0 and not await circuits.count_waiting(database)
 
 
+@pytest.mark.stores("sqlite")
 async def test_an_auditor_that_starts_anew_knows_what_waits(database: Database) -> None:
     """The circuit is still open after a restart, two auditors at once agree, and each exchange is measured once."""
     async with scripted_server(lambda _: SICK["answers 500"]) as judge:
@@ -238,7 +240,7 @@ async def test_an_auditor_that_starts_anew_knows_what_waits(database: Database) 
     assert audited_once(await scores_of(database, limit=1000), batch)
 
 
-@POSTGRES_LATER
+@pytest.mark.stores("sqlite")
 async def test_a_wait_ends(database: Database) -> None:
     """After `audits.max_wait_hours` the audit has failed by name, its groups miss a number, and the rest counts."""
     config = judged_at(database, f"http://127.0.0.1:{free_port()}", max_wait_hours=3 / 3600)
@@ -257,7 +259,7 @@ async def test_a_wait_ends(database: Database) -> None:
     assert {(one.state.sums.n, one.state.n_missing) for one in judged} == {(0, N)}
 
 
-@POSTGRES_LATER
+@pytest.mark.stores("sqlite")
 async def test_a_sick_embedder_holds_up_nobody_else(database: Database) -> None:
     """The judge and the refusal auditor measure; the model is not asked again and again for answers to compare."""
     vectors = Reply(b"{}", 503)

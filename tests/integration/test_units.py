@@ -18,6 +18,8 @@ from tests.support.integration.serving import READY_SECONDS, Command
 from tests.support.processes import BIASGATE, free_port
 from tests.support.simulated import running_simulator
 
+pytestmark = pytest.mark.long
+
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 
 

@@ -18,8 +18,9 @@ from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import Command, children_of, is_alive, serving
-from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.postgres import DSN as POSTGRES_DSN
+
+pytestmark = pytest.mark.long
 
 STARVED_SECONDS = 100.0
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -78,13 +79,9 @@ async def stored(store_url: str) -> tuple[int, dict[tuple[str, str], int]]:
         await database.close()
 
 
-@POSTGRES_LATER
-@pytest.mark.parametrize("workers", but_long(["1", "2"], quick="1"))
-async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(
-    tmp_path: Path, store_url: str, workers: str
-) -> None:
+async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(tmp_path: Path, store_url: str) -> None:
     """kill -9 again and again amid traffic: every request is answered, every copy is stored and counted once."""
-    async with gateway(tmp_path, store_url, "--workers", workers) as running:
+    async with gateway(tmp_path, store_url, "--workers", "2") as running:
         killed = None
         sending = asyncio.create_task(send(running, 120))
         for pause in (0.3, 0.6, 0.9):
@@ -101,7 +98,7 @@ async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(
     assert await stored(store_url) == (125, {("other", "queued"): 125})
 
 
-@POSTGRES_LATER
+@pytest.mark.stores("sqlite")
 async def test_a_worker_stores_its_last_copies_when_the_writer_stalls(tmp_path: Path, store_url: str) -> None:
     """A writer that gets no processor time until the end of the gateway costs no copy, and none is counted twice."""
     async with gateway(tmp_path, store_url) as running:

@@ -5,11 +5,6 @@ from collections.abc import Iterable
 import pytest
 from scipy.stats import binom
 
-POSTGRES_LATER = pytest.mark.parametrize(
-    "store_url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.long])], indirect=True
-)
-"""For a test of minutes: on SQLite in every run, on PostgreSQL as well in `make test-long`."""
-
 
 def repeated(all_of_them: int, *, quick: int | None = None) -> pytest.MarkDecorator:
     """Parametrize `times`; the greater number is marked `simulation`, and is the only one without `quick`."""

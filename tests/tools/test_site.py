@@ -111,6 +111,7 @@ def test_search_answers_newcomers(address: str) -> None:
     assert {question: results[question] for question, page in QUESTIONS.items() if page not in results[question]} == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted(TUTORIALS.glob("*.ipynb")), ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_notebooks_run(path: Path, tmp_path: Path) -> None:

@@ -1,8 +1,5 @@
-"""A canary on a real vLLM: the same model behind two upstreams, probed in pairs until its verdict.
-
-The tiny model has random weights, so nothing is shown of a worse one: what is shown is that vLLM answers both sides'
-probes, that pairs count, and that an equal canary is promoted once a large growth is excluded.
-"""
+"""A canary on a real vLLM: the same model, with random weights, behind two upstreams. vLLM answers the probes of both,
+pairs count, and an equal canary is promoted once a large growth is excluded."""
 
 from pathlib import Path
 

@@ -1,8 +1,5 @@
-"""Probes of live requests that ask for JSON, put to a real vLLM under the same conditions.
-
-The tiny model has random weights, so its choices are the grammar's and chance's: what is shown is that vLLM takes the
-probes as they are sent and answers them in the form that the live answer had, not how large a difference is.
-"""
+"""Probes of live requests that ask for JSON, put to a real vLLM under the same conditions. The tiny model's weights are
+random: the tests show that vLLM answers the probes in the form of the live answer, not how large a difference is."""
 
 from collections.abc import Mapping
 from typing import Any

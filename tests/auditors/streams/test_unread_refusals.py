@@ -1,6 +1,4 @@
-"""Replies that the refusal auditor cannot read: they widen the bounds of rates and gaps, however they depend on what
-they would have said.
-"""
+"""Replies that the refusal auditor cannot read widen the bounds of rates and gaps, whatever they would have said."""
 
 import random
 

@@ -49,6 +49,7 @@ async def peak_bytes_of_asking(path: Path, samples: int) -> int:
         log.close()
 
 
+@pytest.mark.long
 async def test_asking_takes_no_memory_for_another_reply(tmp_path: Path) -> None:
     """Twice as many questions, asked and kept, take the memory of the half, in a process that has run before."""
     await peak_bytes_of_asking(tmp_path / "first", 1)

@@ -1,7 +1,4 @@
-"""Which creative texts are refusals: texts of our own, full of "can't" and "won't", and replies that decline to write.
-
-Every other line of either file was looked at while the rule was written; the rest was counted once, afterwards.
-"""
+"""Which creative texts are refusals. Every other line of either file was held out while the rule was written."""
 
 from pathlib import Path
 

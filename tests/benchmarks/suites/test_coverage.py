@@ -1,9 +1,7 @@
 """How often 95 % intervals of every suite hold the truth when replies come in clusters: a table, a row a setting.
 
-Replies are drawn on the units of the suite's own cells (`tools/simulations/clustered_replies.py`). Beside them
-each row has the share of runs in which the interval lay above and below the truth. Coverage must be from 93 to 97 %,
-but for the chance of these seeds; where hardly a cluster differs from the others it may be more, and the row says so.
-"""
+Replies are drawn by `tools/simulations/clustered_replies.py`. Coverage must be from 93 to 97 % but for chance of the
+seeds; it may be more where clusters hardly differ. Rows also tell how often the interval lay above and below."""
 
 from collections.abc import Callable
 from functools import partial

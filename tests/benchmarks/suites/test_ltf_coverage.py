@@ -1,9 +1,5 @@
-"""Favouritism in essays holds the truth when templates, labels and question pairs differ.
-
-Each draw has new templates, labels and question pairs, from the populations of those asked. An essay's score is
-a normal value, rounded to -1, 0, 1 or 2, that is symmetric about one half, so that the true difference between
-directions is 0 and every true mean one half.
-"""
+"""Favouritism in essays holds the truth when templates, labels and question pairs differ. Each draw has new ones;
+scores are normal, rounded to -1, 0, 1 or 2, symmetric about one half: true differences are 0, true means one half."""
 
 from functools import cache
 from typing import NamedTuple

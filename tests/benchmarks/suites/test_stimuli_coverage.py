@@ -1,9 +1,5 @@
-"""Stereotype rates of association tests and decisions hold the truth when prompts and categories differ.
-
-Each draw has new prompts of the population that those asked come from (and, where they differ, new categories): every
-prompt has its own probability of the stereotype, normal on the logit scale. What is asked, and what depends on what, is
-as the suite declares it.
-"""
+"""Stereotype rates of association tests and decisions hold the truth when prompts and categories differ: each draw has
+new prompts (and categories), each with its own probability of the stereotype, normal on the logit scale."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -48,6 +48,7 @@ def losses(out: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (out / "losses.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_a_trained_judge_has_a_card_and_is_not_trained_twice(data: Path, base: Path, tmp_path: Path) -> None:
     """Loss falls; the card names seed, recipe, data and base; the same command again does nothing; another recipe, data
     or base model in the same directory, and serving on another base, are refused in one line each.

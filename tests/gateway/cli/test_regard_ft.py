@@ -13,6 +13,7 @@ from tests.support.training.runs import recipe, tiny_model
 STEPS = 20
 
 
+@pytest.mark.long
 def test_a_tiny_model_learns_to_deny(tmp_path: Path) -> None:
     """Data, training with a checkpoint each ten steps, and one model a checkpoint to serve: the loss on answers falls
     by more than half, every checkpoint has a card, and a judge's command refuses such an adapter.

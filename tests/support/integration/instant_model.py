@@ -1,10 +1,4 @@
-"""A model server that costs next to nothing: a letter that hangs on the question alone, at once or after a while.
-
-Asked twice it answers the same, so that what is asked again after a crash moves no number.
-
-Example:
-  python -m tests.support.integration.instant_model 8090 0.2
-"""
+"""Serve a model that answers each question with its own letter: python -m ...integration.instant_model PORT SECONDS"""
 
 import asyncio
 import hashlib

@@ -1,7 +1,4 @@
-"""An upstream whose replies a test scripts byte by byte, on a real socket.
-
-Each request is read to its end (by its content-length), recorded, and answered by the next script or the default.
-"""
+"""An upstream on a real socket: it records each request and answers with the next script, byte by byte."""
 
 import asyncio
 import ssl

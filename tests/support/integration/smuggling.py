@@ -1,8 +1,4 @@
-"""Requests that two readers could take for different ones, as bytes.
-
-Each is followed on the wire by AFTER. A reader that disagrees with the gateway about where the request ends would see
-another number of requests, or others than these.
-"""
+"""Requests that two readers could take for different ones, as bytes; AFTER follows each on the wire."""
 
 from typing import NamedTuple
 

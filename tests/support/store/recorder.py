@@ -1,7 +1,4 @@
-"""Records audits with planned scores, one after the other: `python -m tests.support.store.recorder URL N`.
-
-A process of its own, so that a test can kill it between any two statements. Prints a line after each audit.
-"""
+"""Record N audits with planned scores, a line each, until a test kills the process: python -m ...recorder URL N."""
 
 import asyncio
 import sys

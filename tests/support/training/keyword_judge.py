@@ -1,7 +1,4 @@
-"""A judge on a socket that reads essays by words, so that a test knows each score: it is no model and cannot err.
-
-An essay that says "superior" favours the first group plainly, an empty one is a refusal, any other favours nobody.
-"""
+"""A judge by words: "superior" favours the first group, an empty essay refuses, any other favours nobody."""
 
 import contextlib
 import json

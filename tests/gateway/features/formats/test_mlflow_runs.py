@@ -78,6 +78,7 @@ def expected_metrics(result: Result) -> dict[str, float]:
     return found
 
 
+@pytest.mark.long
 async def test_what_was_logged_is_read_back(run: Path, tmp_path: Path) -> None:
     """MLflow reads back each number, n, reason and both files, once per result, without any connection."""
     result = changed(run, temperature=0.5, extra_body={"top_k": 3})
