@@ -48,19 +48,21 @@ def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at:
     add(parent, "path", class_="whisker", d=path)
 
 
-def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], down: Scale) -> None:
+def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], y_scale: Scale) -> None:
     """Draw points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
-    from the left, the number there, and its text for a reader who points at it; `down`: the vertical scale.
+    from the left, the number there, and its text for a reader who points at it; `y_scale`: the vertical scale.
     """
     defined = [
-        (x, down.at(value), measure, words) for x, measure, words in places if (value := measure.drawable) is not None
+        (x, y_scale.at(value), measure, words)
+        for x, measure, words in places
+        if (value := measure.drawable) is not None
     ]
     line = {"points": points([(x, y) for x, y, *_ in defined]), "stroke_dasharray": dash(series)}
     add(parent, "polyline", class_=f"outline line {style(series)}", **line)
     for x, y, measure, words in defined:
         group = add(parent, "g", data_series=str(series))
         hint(group, words)
-        whisker(group, down, measure.interval, x, is_upright=True)
+        whisker(group, y_scale, measure.interval, x, is_upright=True)
         mark(group, series, x, y)
 
 

@@ -31,7 +31,7 @@ def treated_forwarding(
     return FilteredForwarding(plane, exchange, client, upstream, perf_counter(), treatment, treatment.answer_filter)
 
 
-def found_by(task: "asyncio.Task[bytes | Refusal]", treatment: Treatment) -> bytes | Refusal:
+def read_result(task: "asyncio.Task[bytes | Refusal]", treatment: Treatment) -> bytes | Refusal:
     """Return the result of a finished look at a request: the content to send, or a refusal."""
     error = task.exception()
     if error is None:

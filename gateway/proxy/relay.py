@@ -13,7 +13,7 @@ from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.cors import is_preflight
 from gateway.proxy.data_plane import MODELS_PATH, DataPlane
-from gateway.proxy.filtered_forwarding import found_by, treated_forwarding
+from gateway.proxy.filtered_forwarding import read_result, treated_forwarding
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
 from gateway.proxy.refusals import Refusal
@@ -253,7 +253,7 @@ class Relay:
         if self.response_complete:
             return
         self._filtering = None
-        if self._use_result(treatment, found_by(task, treatment)):
+        if self._use_result(treatment, read_result(task, treatment)):
             self._forward(content)
 
     def _use_result(self, treatment: Treatment, result: bytes | Refusal) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from auditors.types import Measurement
-from gateway.features.export.passes import bring
+from gateway.features.export.passes import export_new_rows
 from gateway.store import exchanges
 from gateway.store.database import Database
 from gateway.store.measurements import Recording
@@ -66,7 +66,7 @@ async def measured(url: str, n: int, tokens: int, folder: Path) -> str:
         await recording.record_all(database, recordings, settlings, settings=SETTINGS)
     of_exchange, of_measurement = await _sizes(database, n)
     address = folder / database.dialect
-    await bring(database, str(address), uuid.uuid4().hex)
+    await export_new_rows(database, str(address), uuid.uuid4().hex)
     exported = sum(path.stat().st_size for path in address.rglob("*.parquet")) / (n * len(GROUPS))
     dialect = database.dialect
     await database.close()

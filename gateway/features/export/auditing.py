@@ -16,7 +16,7 @@ from gateway.errors import BusyError, StoreError
 from gateway.features.export import store
 from gateway.features.export.address import require_installed
 from gateway.features.export.config import EXPORT, ExportConfig
-from gateway.features.export.passes import Brought, StoppedError, bring
+from gateway.features.export.passes import Brought, StoppedError, export_new_rows
 from gateway.features.export.store import Progress
 from gateway.store import counters
 from gateway.store.connections import Connections
@@ -47,7 +47,7 @@ class Exports:
         """One pass, if it is due. Raises StoreError."""
         if self._url is None:
             return
-        progress = await store.progress(self._database, self._url)
+        progress = await store.read_progress(self._database, self._url)
         if not self._is_due(progress):
             return
         passing = asyncio.create_task(in_thread(self._pass, self._url))
@@ -77,7 +77,9 @@ class Exports:
         async def passing() -> Brought:
             database = Connections(self._database.url)  # of the thread's own event loop
             try:
-                return await bring(database, url, uuid.uuid4().hex, is_stopped=self._stop.is_set, is_due=self._is_due)
+                return await export_new_rows(
+                    database, url, uuid.uuid4().hex, is_stopped=self._stop.is_set, is_due=self._is_due
+                )
             finally:
                 await database.close()
 
@@ -123,7 +125,7 @@ class ExportPart(AuditorPart):
 
 async def read_families(database: Database, config: ExportConfig) -> Sequence[Metric]:
     """Read the metric families of exports. Raises StoreError."""
-    progress = None if config.url is None else await store.progress(database, config.url)
+    progress = None if config.url is None else await store.read_progress(database, config.url)
     totals = await counters.read(database, (store.ROWS, store.PASSES))
     rows = counter("export_rows", "Rows of exports (docs/operations.md#export), rewritten rows too.", ("dataset",))
     passes = counter("exports", "Exports: done, failed.", ("outcome",))

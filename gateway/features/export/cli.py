@@ -35,12 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _export(store_url: str, url: str) -> str:
     from auditors.addresses import mask_url
-    from gateway.features.export.passes import bring
+    from gateway.features.export.passes import export_new_rows
     from gateway.store.database import Database
 
     database = await Database.open(store_url, migrate=False)
     try:
-        brought = await bring(database, url, uuid.uuid4().hex)
+        brought = await export_new_rows(database, url, uuid.uuid4().hex)
     finally:
         await database.close()
     rows = ", ".join(f"{n:,} {name}" for name, n in brought.rows.items() if n) or "nothing new"

@@ -54,5 +54,5 @@ class Export(Feature):
     async def problems(self, database: "Database") -> Sequence[str]:
         from gateway.features.export import store
 
-        failing = await store.failing(database, tried_after=time.time() - SHOWN_SECONDS)
+        failing = await store.read_failing(database, tried_after=time.time() - SHOWN_SECONDS)
         return [progress.error or "" for progress in failing]

@@ -83,7 +83,7 @@ class Brought(msgspec.Struct):
     files: int = 0
 
 
-async def bring(
+async def export_new_rows(
     database: Connections,
     url: str,
     owner: str,
@@ -95,7 +95,7 @@ async def bring(
     may wait for it; `is_stopped`: asked between pages; `is_due`: asked once no other process can start a pass. Raises
     BusyError (another process exports, or no pass is due), StoppedError, ExportError or StoreError.
     """
-    progress = await exports.take(database, url, owner, now=time.time(), is_due=is_due)
+    progress = await exports.acquire_lease(database, url, owner, now=time.time(), is_due=is_due)
     export_pass = _Pass(database, url, owner, progress, is_stopped)
     try:
         brought = await export_pass.run()
@@ -155,10 +155,10 @@ class _Pass:
         raised: counters.Increments = {} if error is None else {(exports.PASSES, ("failed",)): 1.0}
         last = self._progress.error if error is None else error
         changed = msgspec.structs.replace(self._progress, owner=None, until=0.0, error=last)
-        await exports.keep(self._database, self._url, self._owner, changed, raised=raised)
+        await exports.write_progress(self._database, self._url, self._owner, changed, raised=raised)
 
     async def _bring_measurements(self) -> None:
-        upto = await exports.settled(self._database)
+        upto = await exports.read_last_settled_id(self._database)
         if 0 < upto < self._progress.measured:
             raise ExportError(
                 f"{self._address} has measurements up to id {self._progress.measured}, the store up to {upto}: it was "
@@ -173,7 +173,9 @@ class _Pass:
                 await self._note(msgspec.structs.replace(self._progress, planned=last))
             n, name = 0, f"part-{last:015}"
             with _Files(self._address, "measurements", name) as files:
-                while rows := await exports.measured(self._database, after=after, upto=last, limit=ROWS_AT_ONCE):
+                while rows := await exports.read_measurements(
+                    self._database, after=after, upto=last, limit=ROWS_AT_ONCE
+                ):
                     rows_by_day: dict[str, list[Measured]] = {}
                     for row in rows:
                         rows_by_day.setdefault(day_of(row.created_at), []).append(row)
@@ -214,7 +216,7 @@ class _Pass:
         self._brought.rows[dataset] = self._brought.rows.get(dataset, 0) + n
 
     async def _note(self, changed: Progress, *, raised: counters.Increments | None = None) -> None:
-        self._progress = await exports.keep(self._database, self._url, self._owner, changed, raised=raised)
+        self._progress = await exports.write_progress(self._database, self._url, self._owner, changed, raised=raised)
         self._noted_at = time.monotonic()
 
 

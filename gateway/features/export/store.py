@@ -67,20 +67,20 @@ class LostLeaseError(StoreError):
     """Another process writes now: this process showed no sign of life for longer than its lease."""
 
 
-async def progress(database: Connections, address: str) -> Progress:
+async def read_progress(database: Connections, address: str) -> Progress:
     """Reads the progress of an export to an address; the defaults for an address without an export."""
     async with database.read() as connection:
         return await _get(connection, _name(address))
 
 
-async def failing(database: Connections, *, tried_after: float) -> list[Progress]:
+async def read_failing(database: Connections, *, tried_after: float) -> list[Progress]:
     """Reads the progress of addresses tried since this Unix time whose last pass has failed."""
     query = sa.select(facts.c.value).where(facts.c.name.like("export %")).order_by(facts.c.name)
     stored = [msgspec.json.decode(value, type=Progress) for value in await database.fetch_column(query)]
     return [each for each in stored if each.error is not None and (each.tried_at or 0.0) > tried_after]
 
 
-async def take(
+async def acquire_lease(
     database: Connections, address: str, owner: str, *, now: float, is_due: Callable[[Progress], bool] = lambda _: True
 ) -> Progress:
     """Make `owner` the only writer to an address. Raises BusyError while another writes, or if no pass is due now."""
@@ -97,7 +97,7 @@ async def take(
     return mine
 
 
-async def keep(
+async def write_progress(
     database: Connections, address: str, owner: str, changed: Progress, *, raised: counters.Increments | None = None
 ) -> Progress:
     """Store progress and counts, and renew the lease unless it is given up. Raises LostLeaseError, storing nothing."""
@@ -112,7 +112,7 @@ async def keep(
     return updated
 
 
-async def settled(database: Connections) -> int:
+async def read_last_settled_id(database: Connections) -> int:
     """Return an id up to which no measurement is still to come. Ids are drawn before transactions end, so on PostgreSQL
     the transactions that write now are waited for. Raises StoreError if they take longer than PATIENCE_SECONDS.
     """
@@ -160,7 +160,7 @@ class Measured(NamedTuple):
     stream: str | None
 
 
-async def measured(database: Connections, *, after: int, upto: int, limit: int) -> list[Measured]:
+async def read_measurements(database: Connections, *, after: int, upto: int, limit: int) -> list[Measured]:
     """Return a page of at most `limit` measurements with ids in (after, upto], by id."""
     columns = measurements.c
     selected = [

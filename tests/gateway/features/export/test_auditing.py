@@ -34,13 +34,13 @@ def config(url: str, **given: Any) -> Config:
 
 async def set_back(database: Database, url: str, seconds: float) -> None:
     """As if all of the last pass had been so long ago."""
-    found = await exports.take(database, url, "clock", now=time.time())
+    found = await exports.acquire_lease(database, url, "clock", now=time.time())
     past = {
         name: value - seconds
         for name in ("since", "moved_at", "done_at", "tried_at")
         if (value := getattr(found, name)) is not None
     }
-    await exports.keep(database, url, "clock", msgspec.structs.replace(found, owner=None, until=0.0, **past))
+    await exports.write_progress(database, url, "clock", msgspec.structs.replace(found, owner=None, until=0.0, **past))
 
 
 async def exposed(database: Database, of: Config) -> dict[str, float]:
@@ -73,7 +73,7 @@ async def test_pass_is_made_when_it_is_due(database: Database, tmp_path: Path) -
     }
 
     with pytest.raises(BusyError):  # it was due when one looked, and another has made it since
-        await passes.bring(database, url, "late", is_due=lambda progress: progress.done_at is None)
+        await passes.export_new_rows(database, url, "late", is_due=lambda progress: progress.done_at is None)
     await set_back(database, url, 7201)
     await asyncio.gather(*(Exports(of, database, stop)() for _ in range(3)))
     assert len(read(url, "measurements")) == 20
@@ -99,10 +99,10 @@ async def test_failure_is_told_and_tried_again(
     assert found['biasgate_exports_total{outcome="failed"}'] == 1
     assert found["biasgate_export_due_timestamp_seconds"] == pytest.approx(time.time() - 3600, abs=60)
     assert "biasgate_export_last_success_timestamp_seconds" not in found
-    assert not await exports.failing(database, tried_after=time.time() - 900)  # as nobody tries any more
+    assert not await exports.read_failing(database, tried_after=time.time() - 900)  # as nobody tries any more
 
     await export()
-    [one] = await exports.failing(database, tried_after=time.time() - 900)
+    [one] = await exports.read_failing(database, tried_after=time.time() - 900)
     assert Part("export", one.error).problem
     blocked.unlink()
     await set_back(database, url, scheduled.AGAIN_SECONDS + 1)
@@ -110,7 +110,7 @@ async def test_failure_is_told_and_tried_again(
         await export()
     assert f"exports to {url} work again" in caplog.messages
     assert f"exported to {url}: 10 measurements" in caplog.messages
-    assert not await exports.failing(database, tried_after=0)
+    assert not await exports.read_failing(database, tried_after=0)
     assert len(read(url, "measurements")) == 10
 
 
@@ -123,11 +123,11 @@ async def test_end_of_the_auditor_does_not_wait_for_a_long_export(
     await add(database, 4000)
     stop = asyncio.Event()
     running = asyncio.create_task(Exports(config(url), database, stop)())
-    while (await exports.progress(database, url)).planned is None:
+    while (await exports.read_progress(database, url)).planned is None:
         pass
     stop.set()
     await asyncio.wait_for(running, 10)
-    found = await exports.progress(database, url)
+    found = await exports.read_progress(database, url)
     assert (found.measured, found.owner, found.error) == (0, None, None)
     assert not [name for name in names(url) if name.endswith(".parquet")]
     await Exports(config(url), database, asyncio.Event())()

@@ -20,7 +20,7 @@ from auditors.types import JudgeStamp
 from gateway.errors import BusyError, ExportError, StoreError
 from gateway.features.export import passes
 from gateway.features.export import store as exports
-from gateway.features.export.passes import Brought, bring
+from gateway.features.export.passes import Brought, export_new_rows
 from gateway.store import counters, exchanges, runs
 from gateway.store.connections import insert_rows
 from gateway.store.database import Database
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> str:
 
 
 async def pass_over(database: Database, url: str) -> Brought:
-    return await bring(database, url, uuid.uuid4().hex)
+    return await export_new_rows(database, url, uuid.uuid4().hex)
 
 
 async def stored(database: Database) -> list[Any]:
@@ -175,7 +175,7 @@ passes.ROWS_IN_PART, passes.ROWS_AT_ONCE, exports.LEASE_SECONDS = 700, 50, 0.3
 async def main():
     database = Connections(sys.argv[1])
     print("begins", flush=True)
-    await passes.bring(database, sys.argv[2], uuid.uuid4().hex)
+    await passes.export_new_rows(database, sys.argv[2], uuid.uuid4().hex)
 asyncio.run(main())
 """
 
@@ -211,13 +211,13 @@ async def test_killed_at_any_moment_nothing_is_lost_or_doubled(
 async def test_one_writes_at_a_time(database: Database, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second is told; whoever was silent for too long is stopped at its next step, and has changed nothing."""
     await add(database, 20)
-    progress = await exports.take(database, folder, "first", now=time.time())
+    progress = await exports.acquire_lease(database, folder, "first", now=time.time())
     with pytest.raises(BusyError, match="another process exports there"):
         await pass_over(database, folder)
-    await exports.take(database, folder, "second", now=time.time() + 2 * exports.LEASE_SECONDS)
+    await exports.acquire_lease(database, folder, "second", now=time.time() + 2 * exports.LEASE_SECONDS)
     with pytest.raises(exports.LostLeaseError):
-        await exports.keep(database, folder, "first", msgspec.structs.replace(progress, measured=10**6))
-    assert (await exports.progress(database, folder)).measured == 0
+        await exports.write_progress(database, folder, "first", msgspec.structs.replace(progress, measured=10**6))
+    assert (await exports.read_progress(database, folder)).measured == 0
 
 
 async def test_runs_are_written_anew_when_they_change(database: Database, url: str) -> None:
@@ -272,10 +272,10 @@ async def test_address_that_cannot_be_written_is_said_in_one_line(database: Data
     with pytest.raises(ExportError, match=words) as caught:
         await pass_over(database, address)
     assert "\n" not in str(caught.value)
-    found = await exports.progress(database, address)
+    found = await exports.read_progress(database, address)
     assert (found.error, found.owner) == (str(caught.value), None)
     assert (await counters.read(database))["exports", ("failed",)] == 1
-    assert [one.error for one in await exports.failing(database, tried_after=time.time() - 60)] == [found.error]
+    assert [one.error for one in await exports.read_failing(database, tried_after=time.time() - 60)] == [found.error]
 
 
 @pytest.mark.stores("postgresql")
