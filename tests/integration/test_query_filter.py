@@ -202,12 +202,14 @@ async def test_a_sick_detector_is_left_alone() -> None:
         n = len(run.detector.requests)
         assert n == 5
         answers = await asyncio.gather(*(asked(run.gateway) for _ in range(10)))
-        assert all(one.headers[HEADER].endswith("query=failed") for one in answers)
-        assert len(run.detector.requests) == n
+        n_trials = len(run.detector.requests) - n  # one where a busy machine took a second, the circuit's pause
+        assert sum(answer.headers[HEADER].endswith("query=failed") for answer in answers) == len(answers) - n_trials
+        assert n_trials <= 1
         run.detector.default = judge
-        await asyncio.sleep(1.1)
+        async with asyncio.timeout(60):
+            while (await asked(run.gateway, ASKED_BIASED)).status_code != 400:  # noqa: ASYNC110 - by requests alone
+                await asyncio.sleep(0.5)
         assert (await asked(run.gateway)).headers[HEADER].endswith("query=clean")
-        assert (await asked(run.gateway, ASKED_BIASED)).status_code == 400
 
 
 async def test_nonsense_does_not_switch_a_detector_off() -> None:
