@@ -260,7 +260,8 @@ class ImplicitAssociation(Suite):
         xa, xb = item.meta["xa"], item.meta["xb"]
         pairs, n_ignored = read_pairs(text or "", [*xa, *xb])
         groups = offer(tuple((group,) for group in item.groups), "none")
-        chosen = {word: read_choice(value, groups).place for word, value in pairs.items()}
+        places = {value: read_choice(value, groups).place for value in set(pairs.values())}
+        chosen = {word: places[value] for word, value in pairs.items()}
         counts = [sum(chosen.get(_plain(word)) == place for word in words) for place in (0, 1) for words in (xa, xb)]
         n_assigned = sum(counts)
         if 2 * n_assigned < len(xa) + len(xb):
