@@ -41,7 +41,7 @@ test-simulations: .venv/.dev  ## every coverage simulation in full, of which the
 	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm --ignore=tests/models -m "simulation and not network and not gpu and not vllm and not models" $(PYTEST_ARGS)
 
 test-vllm: .venv/.dev  ## tests against a real vLLM on the CPU
-	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -m vllm tests/vllm $(PYTEST_ARGS)
+	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m vllm tests/vllm $(PYTEST_ARGS)
 
 test-models: .venv/.dev  ## tests against small open models, downloaded once (590 MB), served by llama.cpp: five minutes
 	.ci/real-models >/dev/null

@@ -6,7 +6,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.integration.serving import serving, write_config
+from tests.support.integration.serving import command, serving, write_config
 
 
 def base_distributions() -> set[str]:
@@ -38,5 +38,9 @@ async def test_gateway_and_auditor_start_without_extras(tmp_path: Path) -> None:
     assert {"torch", "requests", "opentelemetry"} <= set(absent)
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules.update(dict.fromkeys({absent!r}))")
     config = write_config(tmp_path, "http://127.0.0.1:9", "[auditors.embedding]\nenabled = false\n")
-    async with serving("serve", "--config", str(config), environ={"PYTHONPATH": str(tmp_path)}) as running:
+    environ = {"PYTHONPATH": str(tmp_path)}
+    async with serving("serve", "--config", str(config), environ=environ) as running:
         await running.line("biasgate auditor is ready")
+    async with command("export", "--to", f"{tmp_path}/x", "--config", str(config), environ=environ) as running:
+        await running.line(r'pip install "biasgate\[export\]"')
+        assert await running.exit_code() == 2

@@ -35,9 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _export(store_url: str, url: str) -> str:
     from auditors.addresses import mask_url
+    from gateway.features.export.address import require_installed
     from gateway.features.export.passes import export_new_rows
     from gateway.store.database import Database
 
+    require_installed(url)
     database = await Database.open(store_url, migrate=False)
     try:
         brought = await export_new_rows(database, url, uuid.uuid4().hex)
