@@ -1,6 +1,7 @@
 """A store that cannot be written, or whose file is damaged, says so: in each call, and in readiness."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ async def make(path: Path) -> None:
 
 def zero_the_runs(path: Path) -> None:
     """Overwrite the page where the table begins, as a broken disk does."""
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
         root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()[0]
     with path.open("r+b") as file:
