@@ -11,24 +11,13 @@ import pytest
 
 from auditors.audit_texts import Shares, listening
 from auditors.clients.completion import HttpCompleter
+from auditors.likelihoods import LARGEST_NATS, NoLogprobsError, Scored, Word, read_scored
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamState, record, stream_key
 from auditors.types import AuditFailure, CompletionError, Decider, Exchange, Measurement
 from gateway.features.likelihood.auditor import METRICS, LikelihoodAuditor
-from gateway.features.likelihood.scoring import (
-    BY_LENGTH,
-    CLIPPED,
-    LARGEST_NATS,
-    NAMES,
-    REST,
-    WHOLE,
-    NoLogprobsError,
-    Scored,
-    Word,
-    compared,
-    read_scored,
-)
+from gateway.features.likelihood.scoring import BY_LENGTH, CLIPPED, NAMES, REST, WHOLE, compared
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
 from tools.likelihood.planted import QUESTION, PlantedModel
