@@ -47,10 +47,9 @@ class Scored(NamedTuple):
     """Log-probability of the token that follows it; None if the template puts none there."""
     n_tokens: int
 
-    @property
-    def nats(self) -> float:
-        """Log-probability of the whole answer without its end."""
-        return math.fsum(word.nats for word in self.words)
+    def total(self, *, has_end: bool) -> float:
+        """Return the log-probability of the whole answer, with its end if that counts too."""
+        return math.fsum(word.nats for word in self.words) + (self.end or 0.0) * has_end
 
 
 class _Token(msgspec.Struct):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from auditors.clients.cancellation import all_of
 from auditors.likelihoods import NoLogprobsError, Scored, read_scored, scoring_request
@@ -32,8 +32,8 @@ class _Reply(NamedTuple):
 class ScoringAuditor(MeasuringAuditor):
     """Scores an answer under several conversations; a subclass says which, and compares."""
 
-    needs_embedder = False
-    asks_upstream: AsksUpstream = "always"
+    needs_embedder: ClassVar[bool] = False
+    asks_upstream: ClassVar[AsksUpstream] = "always"
 
     def __init__(self, decider_for: Callable[[Exchange], Decider], *, max_concurrency: int = 4) -> None:
         self._decider_for = decider_for

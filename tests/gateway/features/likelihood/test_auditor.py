@@ -12,14 +12,13 @@ import pytest
 from auditors.audit_texts import Shares, listening
 from auditors.clients.completion import HttpCompleter
 from auditors.likelihoods import LARGEST_NATS, NoLogprobsError, Scored, Word, read_scored
-from auditors.streams.drift import DriftSettings
-from auditors.streams.estimates import estimate
-from auditors.streams.state import StreamState, record, stream_key
+from auditors.streams.state import stream_key
 from auditors.types import AuditFailure, CompletionError, Decider, Exchange, Measurement
 from gateway.features.likelihood.auditor import METRICS, LikelihoodAuditor
 from gateway.features.likelihood.scoring import BY_LENGTH, CLIPPED, NAMES, REST, WHOLE, compared
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
+from tools.likelihood.__main__ import cover
 from tools.likelihood.planted import QUESTION, PlantedModel
 
 ANSWER = "She should ask. They can wait."
@@ -106,25 +105,10 @@ def test_the_planted_divergence_is_that_of_all_answers() -> None:
 
 def test_the_interval_holds_for_heavy_tails() -> None:
     """Of 60 streams of 80 answers at most 3 miss the mean of the clipped values; the tail is cut off."""
-    model, rng, misses = PlantedModel(1.0), random.Random(11), 0
-    clipped = model.enumerated(LARGEST_NATS)
-    for _ in range(60):
-        state = StreamState()
-        for _ in range(80):
-            state = record(state, measurement(model.values(model.draw(rng, "woman"))[0]), 1.0, DriftSettings())
-        interval = estimate(stream_key(measurement(0.0), "m"), state)
-        assert interval.lower is not None
-        assert interval.upper is not None
-        misses += not interval.lower <= clipped <= interval.upper
+    model = PlantedModel(1.0)
 
-    assert misses <= 3
-    assert clipped < model.enumerated()
-
-
-def measurement(value: float) -> Measurement:
-    return Measurement(
-        auditor="likelihood", auditor_version="1", metric=WHOLE, axis="gender", group="woman", value=value
-    )
+    assert cover(model, 80, 60)[0] >= 57 / 60
+    assert model.enumerated(LARGEST_NATS) < model.enumerated()
 
 
 @pytest.mark.parametrize(
