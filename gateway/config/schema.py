@@ -305,7 +305,7 @@ class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
 
 class FirstPersonConfig(ProbingAuditorConfig, frozen=True):
     by: Literal["answers", "likelihood"] = "answers"
-    """`likelihood`: score the answer given, without an embedder or new answers; needs `prompt_logprobs`."""
+    """`likelihood`: score the answer given (`prompt_logprobs`)."""
 
 
 class LikelihoodConfig(ProbingAuditorConfig, frozen=True):
