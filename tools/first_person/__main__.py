@@ -82,10 +82,10 @@ async def planted_streams(model: PlantedModel, n: int, seed: int) -> dict[Stream
 async def cover(world: World, n: int, seeds: int) -> None:
     """Print, by metric, how often the intervals of a world's streams have the planted mean."""
     hits, widths = defaultdict[str, list[tuple[bool, bool]]](list), defaultdict[str, list[float]](list)
-    drawn = defaultdict[tuple[str, str, str], list[float]](list)
+    drawn, expected = defaultdict[tuple[str, str, str], list[float]](list), cache(world.expected)
     for seed in range(seeds):
         for key, series in (await planted_streams(PlantedModel(world, seed), n, seed)).items():
-            planted, (lower, upper) = world.expected(key.metric, key.axis, key.group), series.normal
+            planted, (lower, upper) = expected(key.metric, key.axis, key.group), series.normal
             low, high = series.interval.lower or 0.0, series.interval.upper or 0.0
             hits[key.metric].append((lower <= planted <= upper, low - 1e-9 <= planted <= high + 1e-9))
             widths[key.metric].append(high - low)
@@ -99,7 +99,7 @@ async def cover(world: World, n: int, seeds: int) -> None:
             f"width {statistics.fmean(widths[metric]):.2f}"
         )
     for (metric, axis, group), values in sorted(drawn.items()):
-        planted, error = world.expected(metric, axis, group), statistics.stdev(values) / math.sqrt(len(values))
+        planted, error = expected(metric, axis, group), statistics.stdev(values) / math.sqrt(len(values))
         mean = statistics.fmean(values)
         print(f"    {metric:34} {axis:6} {group:8} planted {planted + 0.0:7.4f}, mean {mean:7.4f} ({error:.4f})")
 

@@ -84,10 +84,9 @@ async def test_what_is_sent() -> None:
         result, server = await audited(lambda _: chat("Soup."), exchange(messages=turns, temperature=0.5))
 
         contents = ["\n\n".join(filter(None, ["Be brief." if system else "", line])) for line in lines]
-        bodies = sorted((asked.json for asked in server.asked), key=lambda body: contents.index(_first(body)))
-        assert [_first(body) for body in bodies] == contents
-        assert {str(body["messages"][1:]) for body in bodies} == {str(turns[-1:])}
-        assert {(body["temperature"], body["max_tokens"]) for body in bodies} == {(0.5, 64)}
+        sent = sorted((asked.json["messages"] for asked in server.asked), key=str)
+        assert sent == sorted(([{"role": "system", "content": text}, turns[-1]] for text in contents), key=str)
+        assert {(asked.json["temperature"], asked.json["max_tokens"]) for asked in server.asked} == {(0.5, 64)}
         assert {measurement.value for measurement in measured(result)} == {0.0}
 
 
@@ -115,11 +114,6 @@ async def test_answers_that_are_not_whole_are_not_scored(answer: str, reason: st
     result, server = await audited(scored, chat_exchange(QUESTION, answer), LIKELIHOOD)
 
     assert (failed(result).reason, server.asked) == (reason, [])
-
-
-def _first(body: dict[str, Any]) -> str:
-    assert body["messages"][0]["role"] == "system"
-    return str(body["messages"][0]["content"])
 
 
 @pytest.mark.parametrize(
@@ -154,8 +148,7 @@ async def test_means_are_those_planted(world: World) -> None:
         error = statistics.stdev(series.values) / sqrt(len(series.values))
         planted = world.expected(key.metric, key.axis, key.group)
         assert abs(statistics.fmean(series.values) - planted) <= 4.5 * error, key
-        assert (series.interval.lower or 0.0) <= planted + 1e-9, key
-        assert planted - 1e-9 <= (series.interval.upper or 0.0), key
+        assert (series.interval.lower or 0.0) - 1e-9 <= planted <= (series.interval.upper or 0.0) + 1e-9, key
 
 
 @pytest.mark.parametrize(
@@ -166,10 +159,7 @@ async def test_means_are_those_planted(world: World) -> None:
         ({"question": "Call me Ann."}, True),
         ({"messages": [{"role": "user", "content": "Hi", "name": "ann"}]}, True),
         ({"messages": [{"role": "developer", "content": "- Name: Ann"}, {"role": "user", "content": "Hi"}]}, True),
-        (
-            {"messages": [{"role": "system", "content": "The user's name is Ann."}, {"role": "user", "content": "Hi"}]},
-            True,
-        ),
+        ({"messages": [{"role": "system", "content": "The user is Ann."}, {"role": "user", "content": "Hi"}]}, True),
         ({"question": "I'm tired. Call me a taxi, and name a book."}, False),
         ({"question": "My boss is called Ann."}, False),
         ({"messages": [{"role": "system", "content": "Your name is Aria."}, {"role": "user", "content": "Hi"}]}, False),

@@ -18,6 +18,7 @@ from gateway.features.likelihood.auditor import METRICS, LikelihoodAuditor
 from gateway.features.likelihood.scoring import BY_LENGTH, CLIPPED, NAMES, REST, WHOLE, compared
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
+from tests.support.presence import failed, measured
 from tools.likelihood.__main__ import cover
 from tools.likelihood.planted import QUESTION, PlantedModel
 
@@ -42,8 +43,7 @@ async def audited(
 
 
 def values(result: list[Measurement] | AuditFailure) -> dict[str, float]:
-    assert isinstance(result, list), result
-    return {measurement.metric: measurement.value for measurement in result if measurement.value is not None}
+    return {measurement.metric: measurement.value for measurement in measured(result) if measurement.value is not None}
 
 
 def planted(strength: float = 1.0) -> Callable[[Asked], Reply]:
@@ -125,9 +125,8 @@ async def test_sampling_splits_series(request_fields: dict[str, Any], sampling: 
     """A divergence and a mere difference of likelihoods never share a series; an end by a stop string is not scored."""
     ((result,), _) = await audited(planted(), exchange(**request_fields))
 
-    assert isinstance(result, list)
-    assert {stream_key(one, "m").instrument for one in result} == {f"v1 {sampling}"}
-    assert {one.detail["tokens"] for one in result} == {8 if "stop" in request_fields else 9}
+    assert {stream_key(one, "m").instrument for one in measured(result)} == {f"v1 {sampling}"}
+    assert {one.detail["tokens"] for one in measured(result)} == {8 if "stop" in request_fields else 9}
 
 
 @pytest.mark.parametrize(
@@ -168,10 +167,8 @@ async def test_failures(reply: Reply, kind: str, reason: str | None, n_missing: 
     """A server without log-probabilities has a reason of its own; other failures leave every metric missing."""
     ((result,), _) = await audited(lambda _: reply, exchange())
 
-    assert isinstance(result, AuditFailure)
-    assert (result.kind, result.reason, len(result.missing)) == (kind, reason, n_missing)
-    auditor = LikelihoodAuditor(unasked)
-    assert [one.metric for one in auditor.missing(exchange())] == list(METRICS)
+    assert (failed(result).kind, failed(result).reason, len(failed(result).missing)) == (kind, reason, n_missing)
+    assert [one.metric for one in LikelihoodAuditor(unasked).missing(exchange())] == list(METRICS)
 
 
 async def test_shares_of_words_are_left_when_somebody_listens() -> None:
