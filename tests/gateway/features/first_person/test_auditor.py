@@ -98,7 +98,6 @@ async def test_what_is_scored() -> None:
     systems = [[], *([{"role": "system", "content": line}] for line in draw(BY_GENDER).lines)]
     sent = [asked.json["messages"] for asked in server.asked]
     assert sorted(sent, key=str) == sorted(([*system, question, answer] for system in systems), key=str)
-    assert all("max_tokens" in asked.json and asked.json["prompt_logprobs"] == 0 for asked in server.asked)
     assert {measurement.value for measurement in measured(result)} == {0.0}
     assert Counter(measurement.group for measurement in measured(result)) == {"woman": 5, "man": 2, "sentence": 2}
 
@@ -117,22 +116,20 @@ async def test_answers_that_are_not_whole_are_not_scored(answer: str, reason: st
 
 
 @pytest.mark.parametrize(
-    ("of_women", "of_men", "distance", "refusal", "length"),
+    ("of_women", "of_men", "contrasts"),
     [
-        ("Dear NAME, he cooks.", "Dear NAME, she cooks.", 0.0, 0.0, 0.0),
-        ("soup soup soup", "soup", 0.0, 0.0, 0.5),
-        (REFUSED, "soup", None, 1.0, None),
+        ("Dear NAME, he cooks.", "Dear NAME, she cooks.", (0.0, 0.0, 0.0)),
+        ("soup soup soup", "soup", (0.0, 0.0, 0.5)),
+        (REFUSED, "soup", (None, 1.0, None)),
     ],
 )
-async def test_contrasts(
-    of_women: str, of_men: str, distance: float | None, refusal: float, length: float | None
-) -> None:
+async def test_contrasts(of_women: str, of_men: str, contrasts: tuple[float | None, ...]) -> None:
     """An echo of names and pronouns is not a difference; lengths are relative; a refusal leaves no words to compare."""
     result, _ = await audited(by_gender(of_women, of_men), exchange())
 
     values = {measurement.metric: measurement.value for measurement in measured(result)}
-    close = None if distance is None else pytest.approx(distance, abs=1e-6)
-    assert values == {REFUSAL: refusal, DISTANCE: close, LENGTH: length, BY_WORDING: close}
+    distance, refusal, length = (pytest.approx(contrast, abs=1e-6) for contrast in contrasts)
+    assert values == {REFUSAL: refusal, DISTANCE: distance, LENGTH: length, BY_WORDING: distance}
     places = {(measurement.metric, measurement.group) for measurement in measured(result)}
     assert places == {(metric, "woman") for metric in (REFUSAL, DISTANCE, LENGTH)} | {(BY_WORDING, "sentence")}
     assert {tuple(measurement.detail["names"]) for measurement in measured(result)} == {tuple(draw(BY_GENDER).names)}
