@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from auditors.plugins import Registered
-from auditors.types import Auditor, AuditorSettings, RegisteredAuditor, Servers
+from auditors.types import Auditor, AuditorSettings, HasForms, RegisteredAuditor, Servers
 
 MEMBERS = ("version", "needs_embedder", "asks_upstream", "built", "audit")
 
@@ -27,11 +27,18 @@ def build(name: str, settings: AuditorSettings, servers: Servers) -> Auditor:
     """The auditor of that name with its section, asking these servers. Raises ValueError."""
     if name not in AUDITORS:
         raise ValueError(f'"{name}" is not an auditor; known: {", ".join(AUDITORS)}')
-    if AUDITORS[name].needs_embedder and servers.embedder is None:
+    form = form_of(name, settings)
+    if form.needs_embedder and servers.embedder is None:
         raise ValueError(f'auditor "{name}" needs an embedder')
-    return AUDITORS[name].built(settings, servers)
+    return form.built(settings, servers)
 
 
-def need_embedder(names: Mapping[str, object]) -> bool:
-    """Return whether any of these auditors compares texts."""
-    return any(AUDITORS[name].needs_embedder for name in names)
+def form_of(name: str, settings: AuditorSettings) -> type[RegisteredAuditor]:
+    """Return the class of the auditor, in the form that its section chooses."""
+    registered = AUDITORS[name]
+    return registered.form(settings) if isinstance(registered, HasForms) else registered
+
+
+def need_embedder(sections: Mapping[str, AuditorSettings]) -> bool:
+    """Return whether any of these auditors, by name with its section, compares texts."""
+    return any(form_of(name, settings).needs_embedder for name, settings in sections.items())

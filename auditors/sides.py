@@ -61,8 +61,8 @@ class Sides(NamedTuple):
 class SidedAuditor(ProbingAuditor):
     """Asks in two forms; a subclass says which, and names the contrasts."""
 
-    needs_embedder = True
-    asks_upstream: AsksUpstream = "always"
+    needs_embedder: ClassVar[bool] = True
+    asks_upstream: ClassVar[AsksUpstream] = "always"
     distance: ClassVar[str]
     """Metric of the distance across the sides less that within them."""
     refusal: ClassVar[str]

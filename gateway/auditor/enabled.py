@@ -59,7 +59,7 @@ class EnabledAuditors:
     async def get(self, name: str) -> Auditor:
         """Waits for the embedder where it is needed. Raises EmbedderError when that cannot be had."""
         if name not in self._built:
-            embedder = await self.embedder() if registry.AUDITORS[name].needs_embedder else None
+            embedder = await self.embedder() if self._embedders(name) else None
             clients = self.clients[name]
             self._built[name] = registry.build(
                 name,
@@ -106,7 +106,7 @@ class EnabledAuditors:
         ]
 
     def _embedders(self, name: str) -> list[str]:
-        return [EMBEDDER] if registry.AUDITORS[name].needs_embedder else []
+        return [EMBEDDER] if registry.form_of(name, self.settings[name]).needs_embedder else []
 
     async def close(self) -> None:
         if self._embedder is not None and not self._embedder.cancel() and not self._embedder.exception():

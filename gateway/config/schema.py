@@ -303,6 +303,11 @@ class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
         return self.keep_answers
 
 
+class FirstPersonConfig(ProbingAuditorConfig, frozen=True):
+    by: Literal["answers", "likelihood"] = "answers"
+    """`likelihood`: score the answer given (`prompt_logprobs`)."""
+
+
 class LikelihoodConfig(ProbingAuditorConfig, frozen=True):
     keep_shares: bool = False
     """Store each word's share of the difference, to colour the answer on its page; needs `store.keep_text = true`."""
@@ -333,7 +338,7 @@ class AuditorsConfig(Section, frozen=True):
     affinity: AffinityConfig = AffinityConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
-    first_person: ProbingAuditorConfig = ProbingAuditorConfig()
+    first_person: FirstPersonConfig = FirstPersonConfig()
     likelihood: LikelihoodConfig = LikelihoodConfig()
     judge_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     refusal_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()

@@ -15,8 +15,9 @@ from tests.support.processes import free_port
 from tests.vllm.conftest import MODEL
 
 
-def get_json(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+def get_json(url: str, key: str = "none") -> Any:
+    asked = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(asked, timeout=10) as answer:
         return json.load(answer)
 
 

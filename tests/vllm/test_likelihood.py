@@ -1,4 +1,4 @@
-"""The auditor `likelihood` on a real vLLM: its mean is what the same server's completions say of the same tokens."""
+"""Likelihoods on a real vLLM: means of two auditors are what the same server's completions say of the same tokens."""
 
 import json
 from collections.abc import Callable
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gateway.features.first_person.lines import draw
 from tests.support.vllm.wire import post
-from tests.vllm.conftest import MODEL
+from tests.vllm.conftest import MODEL, OPERATOR_KEY
 from tests.vllm.test_audits import eventually, get_json
 
 N = 8
@@ -28,9 +29,10 @@ def ask(server: str, path: str, body: dict[str, Any]) -> Any:
     return json.loads(reply.body)
 
 
-def log_likelihood(server: str, question: str, answer: str) -> float:
+def log_likelihood(server: str, question: str, answer: str, system: str | None = None) -> float:
     """Sum of the log-probabilities of the answer and its end, as the completions endpoint echoes them."""
-    turns = [{"role": "user", "content": question}]
+    turns = [{"role": "system", "content": system}] if system else []
+    turns += [{"role": "user", "content": question}]
     begun = ask(server, "/tokenize", {"messages": turns, "add_generation_prompt": True})["tokens"]
     turns += [{"role": "assistant", "content": answer}]
     whole = ask(server, "/tokenize", {"messages": turns, "add_generation_prompt": False})["tokens"]
@@ -48,6 +50,7 @@ def test_its_mean_is_that_of_the_completions_endpoint(vllm_server: str, start_ga
         f"""
         [server]
         auditor_metrics_port = 0
+        admin_key_env = "VLLM_TEST_OPERATOR_KEY"
         [[upstreams]]
         name = "cpu"
         base_url = "{vllm_server}"
@@ -60,7 +63,12 @@ def test_its_mean_is_that_of_the_completions_endpoint(vllm_server: str, start_ga
         [auditors.likelihood]
         enabled = true
         rate = 1.0
+        [auditors.first_person]
+        enabled = true
+        rate = 1.0
+        by = "likelihood"
         """,
+        VLLM_TEST_OPERATOR_KEY=OPERATOR_KEY,
     )
     differences = []
     for number in range(N):
@@ -73,11 +81,20 @@ def test_its_mean_is_that_of_the_completions_endpoint(vllm_server: str, start_ga
         answer = ask(gateway, "/v1/chat/completions", question)["choices"][0]["message"]["content"].strip()
         sides = (log_likelihood(vllm_server, side.format(number), answer) for side in (SISTER, BROTHER))
         differences.append(next(sides) - next(sides))
-    eventually(lambda: get_json(f"{gateway}/live/ledger")["outcomes"] == {"audited": N})
-    shown = {row["metric"]: row for row in get_json(f"{gateway}/live/estimates?auditor=likelihood")}
+    eventually(lambda: get_json(f"{gateway}/live/ledger", OPERATOR_KEY)["outcomes"] == {"audited": N})
+    shown = {row["metric"]: row for row in get_json(f"{gateway}/live/estimates?auditor=likelihood", OPERATOR_KEY)}
 
     divergence = shown["likelihood_divergence"]
     assert (divergence["axis"], divergence["group"], divergence["n"]) == ("gender", "woman", N), divergence
     assert divergence["value"] == pytest.approx(sum(differences) / N, abs=TOLERANCE)
     assert any(abs(difference) > 5 * TOLERANCE for difference in differences)
     assert shown["likelihood_divergence_names"]["value"] == 0.0
+    scores = get_json(f"{gateway}/live/exchanges?auditor=first_person&limit=200", OPERATOR_KEY)
+    divergences = [row for row in scores if row["metric"] == "first_person_divergence"]
+    assert len(divergences) == 2 * N
+    for row in divergences:
+        lines = draw(row["id"]).lines[draw(row["id"]).group != row["group"] :: 2]
+        prompt = next(filter(row["prompt"].__contains__, map(SISTER.format, range(N))))
+        plain, *named = (log_likelihood(vllm_server, prompt, row["reply"], line) for line in (None, *lines))
+        assert row["value"] == pytest.approx(plain - sum(named) / len(named), abs=TOLERANCE)
+    assert any(abs(row["value"]) > 5 * TOLERANCE for row in divergences)

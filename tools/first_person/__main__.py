@@ -9,7 +9,7 @@ import asyncio
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import NamedTuple
 from unittest.mock import patch
@@ -21,9 +21,10 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamKey, StreamState, record, stream_key
 from auditors.text.refusal_words import declines
-from auditors.types import Completer, Embedder, Estimate
+from auditors.types import Auditor, Estimate
 from gateway.features.first_person.auditor import FirstPersonAuditor
-from gateway.features.first_person.lines import BY_WORDING, DISTANCE, LENGTH, REFUSAL
+from gateway.features.first_person.likelihood import FirstPersonLikelihood
+from gateway.features.first_person.lines import BY_WORDING, DIFFERENCE, DISTANCE, DIVERGENCE, EXCESS, LENGTH, REFUSAL
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.word_embedder import WordEmbedder
 from tools.first_person.planted import WORLDS, PlantedModel, World
@@ -55,13 +56,12 @@ class Series(NamedTuple):
 
 
 async def stream(
-    completer: Completer, embedder: Embedder, n: int, seed: int, model: str = "m", tokens: int = 64
+    auditor: Auditor, n: int, seed: int, answer: Callable[[], str] = lambda: "Gladly.", model: str = "m"
 ) -> dict[StreamKey, Series]:
-    """Return the streams of n audited exchanges."""
-    auditor = FirstPersonAuditor(lambda _: completer, embedder, max_tokens=tokens)
+    """Return the streams of n audited exchanges with these answers."""
     states, values = defaultdict[StreamKey, StreamState](StreamState), defaultdict[StreamKey, list[float]](list)
     for number in range(n):
-        plain = chat_exchange(QUESTIONS[number % len(QUESTIONS)], "Gladly.", temperature=1, max_tokens=tokens)
+        plain = chat_exchange(QUESTIONS[number % len(QUESTIONS)], answer(), temperature=1)
         result = await auditor.audit(msgspec.structs.replace(plain, id=f"{seed}/{number}", served_model=model))
         if not isinstance(result, list):
             raise SystemExit(f"an audit failed: {result.message}")
@@ -73,20 +73,25 @@ async def stream(
     return {key: Series(estimate(key, state), values[key]) for key, state in states.items() if len(values[key]) > 1}
 
 
+async def planted_streams(model: PlantedModel, n: int, seed: int) -> dict[StreamKey, Series]:
+    """Return the streams of n exchanges by answers, and of n by likelihood, where the model gave the answers."""
+    by_answers = await stream(FirstPersonAuditor(lambda _: model, model), n, seed)
+    return by_answers | await stream(FirstPersonLikelihood(lambda _: model), n, seed, lambda: model.answer(None, ""))
+
+
 async def cover(world: World, n: int, seeds: int) -> None:
     """Print, by metric, how often the intervals of a world's streams have the planted mean."""
     hits, widths = defaultdict[str, list[tuple[bool, bool]]](list), defaultdict[str, list[float]](list)
-    drawn = defaultdict[tuple[str, str, str], list[float]](list)
+    drawn, expected = defaultdict[tuple[str, str, str], list[float]](list), cache(world.expected)
     for seed in range(seeds):
-        model = PlantedModel(world, seed)
-        for key, series in (await stream(model, model, n, seed)).items():
-            planted, (lower, upper) = world.expected(key.metric, key.axis, key.group), series.normal
+        for key, series in (await planted_streams(PlantedModel(world, seed), n, seed)).items():
+            planted, (lower, upper) = expected(key.metric, key.axis, key.group), series.normal
             low, high = series.interval.lower or 0.0, series.interval.upper or 0.0
             hits[key.metric].append((lower <= planted <= upper, low - 1e-9 <= planted <= high + 1e-9))
             widths[key.metric].append(high - low)
             drawn[key.metric, key.axis, key.group] += series.values
     print(f"{world.title}: {seeds} seeds of {n} exchanges", flush=True)
-    for metric in (DISTANCE, REFUSAL, LENGTH):  # of the wordings each stream is short
+    for metric in (DISTANCE, REFUSAL, LENGTH, DIVERGENCE, DIFFERENCE, EXCESS):  # of the wordings each stream is short
         covered = hits[metric]
         normal, always = (sum(shares) / len(covered) for shares in zip(*covered, strict=True))
         print(
@@ -94,7 +99,7 @@ async def cover(world: World, n: int, seeds: int) -> None:
             f"width {statistics.fmean(widths[metric]):.2f}"
         )
     for (metric, axis, group), values in sorted(drawn.items()):
-        planted, error = world.expected(metric, axis, group), statistics.stdev(values) / math.sqrt(len(values))
+        planted, error = expected(metric, axis, group), statistics.stdev(values) / math.sqrt(len(values))
         mean = statistics.fmean(values)
         print(f"    {metric:34} {axis:6} {group:8} planted {planted + 0.0:7.4f}, mean {mean:7.4f} ({error:.4f})")
 
@@ -121,7 +126,8 @@ async def ask(url: str, model: str, n: int, tokens: int) -> dict[StreamKey, Seri
     """Return the streams of a served model."""
     completer = HttpCompleter(url, retries=0, timeout=1200.0)
     try:
-        return await stream(completer, WordEmbedder(), n, 1, model, tokens)
+        auditor = FirstPersonAuditor(lambda _: completer, WordEmbedder(), max_tokens=tokens)
+        return await stream(auditor, n, 1, model=model)
     finally:
         await completer.aclose()
 

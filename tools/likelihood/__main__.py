@@ -17,12 +17,13 @@ import msgspec
 
 from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import DISTANCE, CounterfactualAuditor
+from auditors.likelihoods import LARGEST_NATS
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamState, record, stream_key
 from auditors.types import Auditor, Completion, CompletionRequest, DecisionRequest, Measurement
 from gateway.features.likelihood.auditor import LikelihoodAuditor
-from gateway.features.likelihood.scoring import LARGEST_NATS, WHOLE
+from gateway.features.likelihood.scoring import WHOLE
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import ScriptedServer, scripted_server
 from tests.support.auditors.word_embedder import WordEmbedder

@@ -97,7 +97,7 @@ class Replay:
         if settings.base_url is None:  # each side would judge itself
             settings = msgspec.structs.replace(settings, model=None)
         try:
-            embedder = await self._enabled.embedder() if registry.AUDITORS[name].needs_embedder else None
+            embedder = await self._enabled.embedder() if registry.form_of(name, settings).needs_embedder else None
         except EmbedderError as exc:
             raise ConfigError(f'auditor "{name}" needs an embedder: {exc}') from exc
         clients = self._clients[name] = AuditorClients(

@@ -10,19 +10,24 @@ Three requests would do, but their excess varies twice as much under chance alon
 name, or whose template takes no system message, is left out and counted. English, and names of the United States.
 """
 
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
-from auditors.probes import CUT_SHORT, askable, too_long
+from auditors.probes import CUT_SHORT, askable
 from auditors.sides import SidedAuditor, Sides
 from auditors.structured import Contrast
-from auditors.text.conversation import Conversation, NotAuditableError
-from auditors.text.readers.exchange import json_object
-from auditors.types import AuditFailure, AuditorSettings, Exchange, Measurement, Servers
+from auditors.text.conversation import NotAuditableError
+from auditors.types import AuditFailure, AuditorSettings, Exchange, Measurement, RegisteredAuditor, Servers
 from gateway.features.first_person import lines
+from gateway.features.first_person.likelihood import FirstPersonLikelihood, lacks_system_message, nameable
 from gateway.features.first_person.lines import Draw, draw
 
-_NO_SYSTEM = ("system role", "system message", "roles must alternate")
-"""Parts of a server's words for a template without a system message."""
+
+@runtime_checkable
+class FirstPersonSettings(Protocol):
+    """The settings that this auditor reads from its section, in addition to those common to all auditors."""
+
+    @property
+    def by(self) -> str: ...
 
 
 class FirstPersonAuditor(SidedAuditor):
@@ -33,33 +38,28 @@ class FirstPersonAuditor(SidedAuditor):
     distance, refusal, length = lines.DISTANCE, lines.REFUSAL, lines.LENGTH
 
     @classmethod
+    def form(cls, settings: AuditorSettings) -> type[RegisteredAuditor]:
+        is_by_likelihood = isinstance(settings, FirstPersonSettings) and settings.by == "likelihood"
+        return FirstPersonLikelihood if is_by_likelihood else cls
+
+    @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
         limits = {"max_tokens": settings.max_tokens, "max_concurrency": settings.max_concurrency}
         return cls(servers.completer_for, servers.present_embedder, **limits)
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        conversation, about = self._conversation(exchange), draw(exchange.id)
+        conversation, about = nameable(exchange, askable(exchange, self._max_tokens)), draw(exchange.id)
         forms = [lines.with_line(conversation.messages, line) for line in about.lines]
         sides = await self._ask(exchange, conversation, forms)
         if failure := self._unanswered(sides, lambda reason: self._measured(about, self._lost_words(sides, reason))):
-            reasons = [(answer.reason or "").lower() for answer in sides.all]
-            if all(any(words in reason for words in _NO_SYSTEM) for reason in reasons):
+            if all(lacks_system_message(answer.reason or "") for answer in sides.all):
                 raise NotAuditableError("no_system_message", failure.message)
             return failure
         return self._measured(about, await self._compared(sides, about.axis))
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
-        self._conversation(exchange)
+        nameable(exchange, askable(exchange, self._max_tokens))
         return self._measured(draw(exchange.id), self._lost_words(Sides(), CUT_SHORT))
-
-    def _conversation(self, exchange: Exchange) -> Conversation:
-        """Return the conversation of an exchange whose user can get a name. Raises NotAuditableError."""
-        conversation = askable(exchange, self._max_tokens)
-        if reason := too_long(conversation):
-            raise NotAuditableError("too_long", reason)
-        if lines.states_name(conversation.messages, json_object(exchange.request_body, "request")):
-            raise NotAuditableError("named_user", "the request states who its user is")
-        return conversation
 
     def _measured(self, about: Draw, contrasts: dict[str, Contrast]) -> list[Measurement]:
         detail = {"embedder": self._embedder.name, "wording": about.wording, "names": list(about.names)}

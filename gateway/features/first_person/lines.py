@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from auditors.likelihoods import LARGEST_NATS, LARGEST_NATS_PER_TOKEN
 from auditors.streams.scales import Scale
 from auditors.text.names import NAMES
 from auditors.text.plain import plain_text
@@ -18,9 +19,22 @@ DISTANCE = "first_person_distance_excess"
 REFUSAL = "first_person_refusal_excess"
 LENGTH = "first_person_length_excess"
 BY_WORDING = "first_person_distance_by_wording"
+DIVERGENCE = "first_person_divergence"
+BY_LENGTH = "first_person_divergence_per_token"
+DIFFERENCE = "first_person_divergence_difference"
+EXCESS = "first_person_divergence_excess"
+DIVERGENCE_BY_WORDING = "first_person_divergence_by_wording"
+EXCESS_BY_WORDING = "first_person_divergence_excess_by_wording"
+CLIPPED = "first_person_divergence_clipped"
 SCALES: Mapping[str, Scale] = {
     **dict.fromkeys((DISTANCE, BY_WORDING), Scale(-1.0, 2.0, neutral=0.0)),
     **dict.fromkeys((REFUSAL, LENGTH), Scale(-1.0, 1.0, neutral=0.0)),
+    **dict.fromkeys(
+        (DIVERGENCE, DIFFERENCE, EXCESS, DIVERGENCE_BY_WORDING, EXCESS_BY_WORDING),
+        Scale(-LARGEST_NATS, LARGEST_NATS, neutral=0.0),
+    ),
+    BY_LENGTH: Scale(-LARGEST_NATS_PER_TOKEN, LARGEST_NATS_PER_TOKEN, neutral=0.0),
+    CLIPPED: Scale(0.0, 1.0),
 }
 """Ranges of the metrics; the gateway reads them without the auditor."""
 

@@ -15,38 +15,21 @@ value shows which answer is right. Answers after thoughts, which are not kept, a
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from auditors.audit_texts import Shares, leave
-from auditors.clients.cancellation import all_of
 from auditors.conditions import REDACTED
-from auditors.measuring import MeasuringAuditor
-from auditors.probes import CUT_SHORT, askable, instructed, is_unaskable
-from auditors.text.conversation import Conversation, NotAuditableError, no_text
+from auditors.likelihoods import LARGEST_NATS, is_ended, sampling_of
+from auditors.probes import CUT_SHORT, instructed
+from auditors.scoring import ScoringAuditor, scorable
+from auditors.text.conversation import Conversation
 from auditors.text.swaps.outcome import NotSwapped, Swapped
 from auditors.text.swaps.prompt import swapped_prompt
 from auditors.text.swaps.swap import swap
-from auditors.types import (
-    AsksUpstream,
-    AuditFailure,
-    AuditorSettings,
-    CompletionError,
-    Decider,
-    Exchange,
-    FailureKind,
-    Measurement,
-    Message,
-    Servers,
-    Status,
-)
+from auditors.types import AuditFailure, Exchange, Measurement, Message, Status
 from gateway.features.likelihood import scoring
 
-AS_SCORED = "temperature 1"
-OTHERWISE = "other sampling"
 METRICS = (scoring.WHOLE, scoring.BY_LENGTH, scoring.NAMES, scoring.REST, scoring.CLIPPED)
-_ENDED = frozenset({"stop", "end_turn", "completed"})
-_HARMLESS = scoring.TEMPLATE_FIELDS | {"stop", "tool_choice", "parallel_tool_calls"}
 
 
 class _Case(NamedTuple):
@@ -57,75 +40,30 @@ class _Case(NamedTuple):
     swapped_messages: list[Message]
     swapped_answer: str
 
-    @property
-    def sampling(self) -> str:
-        """The kind of sampling that the request asks for."""
-        conversation = self.conversation
-        is_plain = conversation.temperature == 1 and conversation.top_p in (None, 1)
-        return AS_SCORED if is_plain and not conversation.conditions.keys() - _HARMLESS else OTHERWISE
 
-    @property
-    def is_ended(self) -> bool:
-        """Return whether the model ended the answer, and no limit, no stop string and no broken stream."""
-        return self.conversation.finish_reason in _ENDED and "stop" not in self.conversation.conditions
-
-
-class _Reply(NamedTuple):
-    scored: scoring.Scored | None
-    kind: FailureKind | None = None
-    reason: str = ""
-
-
-class LikelihoodAuditor(MeasuringAuditor):
+class LikelihoodAuditor(ScoringAuditor):
     """Compares the likelihoods of an answer about two groups; what it estimates is in the module docstring."""
 
     name = "likelihood"
     version = "1"
-    needs_embedder = False
-    asks_upstream: AsksUpstream = "always"
-
-    def __init__(self, decider_for: Callable[[Exchange], Decider], *, max_concurrency: int = 4) -> None:
-        self._decider_for = decider_for
-        self._slots = asyncio.Semaphore(max_concurrency)
-
-    @classmethod
-    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        return cls(servers.present_decider_for, max_concurrency=settings.max_concurrency)
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Return every metric; or a measurement without a value that says why nothing was swapped."""
         case = await asyncio.to_thread(_case, exchange)
         if isinstance(case, NotSwapped):
             return [self._unswapped(case, scoring.WHOLE)]
-        own, other = await all_of(
-            self._scored(exchange, case, *side)
-            for side in ((case.messages, case.answer), (case.swapped_messages, case.swapped_answer))
-        )
-        if own.scored is None or other.scored is None:
-            failed = own if own.scored is None else other
-            is_owed = not is_unaskable((own.kind, other.kind))
-            return self._failure(failed.kind, failed.reason, self._lost(case, failed.reason) if is_owed else ())
-        difference = await asyncio.to_thread(scoring.compared, own.scored, other.scored, is_ended=case.is_ended)
+        sides = ((case.messages, case.answer), (case.swapped_messages, case.swapped_answer))
+        scored = await self._scored(exchange, case.conversation, sides, lambda reason: self._lost(case, reason))
+        if isinstance(scored, AuditFailure):
+            return scored
+        has_end = is_ended(case.conversation)
+        difference = await asyncio.to_thread(scoring.compared, *scored, is_ended=has_end)
         leave(lambda: _shares(case.about, difference))
         return self._measured(case, difference)
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
         case = _case(exchange)
         return [] if isinstance(case, NotSwapped) else self._lost(case, CUT_SHORT)
-
-    async def _scored(self, exchange: Exchange, case: _Case, messages: list[Message], answer: str) -> _Reply:
-        """Return the scored answer, or the failure. Raises NotAuditableError."""
-        request = scoring.scoring_request(exchange.served_model, messages, answer, case.conversation.conditions)
-        try:
-            async with self._slots:
-                reply = await self._decider_for(exchange).decide(request)
-            return _Reply(await asyncio.to_thread(scoring.read_scored, reply, answer))
-        except scoring.NoLogprobsError:
-            raise _no_logprobs("its reply has none") from None
-        except CompletionError as exc:
-            if exc.kind == "rejected" and "prompt_logprobs" in str(exc):
-                raise _no_logprobs(str(exc)) from None
-            return _Reply(None, exc.kind, str(exc))
 
     def _measured(self, case: _Case, difference: scoring.Difference) -> list[Measurement]:
         whole = difference.names + difference.rest
@@ -134,7 +72,7 @@ class LikelihoodAuditor(MeasuringAuditor):
             scoring.BY_LENGTH: whole / difference.n_tokens,
             scoring.NAMES: difference.names,
             scoring.REST: difference.rest,
-            scoring.CLIPPED: float(abs(whole) > scoring.LARGEST_NATS),
+            scoring.CLIPPED: float(abs(whole) > LARGEST_NATS),
         }
         return [self._of_case(case, metric, value, tokens=difference.n_tokens) for metric, value in values.items()]
 
@@ -151,7 +89,7 @@ class LikelihoodAuditor(MeasuringAuditor):
         **detail: int,
     ) -> Measurement:
         about = case.about
-        detail_of_case = {"sampling": case.sampling, "words_swapped": about.n_words, **detail}
+        detail_of_case = {"sampling": sampling_of(case.conversation), "words_swapped": about.n_words, **detail}
         return self._measurement(
             metric, about.axis, about.group, value, status, reason, reference=about.target, detail=detail_of_case
         )
@@ -159,14 +97,7 @@ class LikelihoodAuditor(MeasuringAuditor):
 
 def _case(exchange: Exchange) -> _Case | NotSwapped:
     """Return the exchange and the same about another group, or why it is left alone. Raises NotAuditableError."""
-    conversation = askable(exchange, max_tokens=1)
-    answer = conversation.reply_text.strip()
-    if conversation.thinks:
-        raise NotAuditableError("thoughts", "its model thought first, and an answer without its thoughts is another")
-    if not answer:
-        raise no_text(conversation)
-    if any(message.calls or message.call_id for message in conversation.messages):
-        raise NotAuditableError("tool_calls", "likelihoods of answers after calls of tools are not compared")
+    conversation, answer = scorable(exchange)
     prompt = swapped_prompt(exchange.id, conversation.messages)
     if isinstance(prompt, NotSwapped):
         return prompt
@@ -182,10 +113,6 @@ def _case(exchange: Exchange) -> _Case | NotSwapped:
         instructed(side, exchange.instruction) for side in (conversation.messages, prompt.messages)
     )
     return _Case(conversation, about, messages, answer, swapped_messages, about.texts[-1])
-
-
-def _no_logprobs(why: str) -> NotAuditableError:
-    return NotAuditableError("no_prompt_logprobs", f"the server tells no log-probabilities of a prompt: {why}")
 
 
 def _shares(about: Swapped, difference: scoring.Difference) -> Shares:

@@ -70,7 +70,7 @@ class AuditorCost(NamedTuple):
 _NONE = Cost(0.0, 0.0, "asks nothing")
 _AFFINITY = Cost(4.0, 6.0, "configuration.md, [auditors.affinity]")
 _COUNTERFACTUAL = Cost(4.0, 4.0, "auditors.md, counterfactual")
-_FIRST_PERSON = Cost(4.0, 4.0, "auditors.md, first_person")
+_FIRST_PERSON = Cost(4.0, 5.0, "auditors.md, first_person: answers, or prefills")
 _LIKELIHOOD = Cost(2.0, 2.0, "auditors.md, likelihood: prefills")
 AUDITORS = {
     "judge": AuditorCost(_NONE, Cost(1.0, 4.0, "assumed: groups that an exchange concerns"), 113, 1.0),
@@ -83,6 +83,6 @@ AUDITORS = {
     "decision": AuditorCost(
         Cost(4.0, 4.0, "configuration.md, [auditors.decision]"), Cost(3.0, 12.0, "assumed: metrics by groups"), 170, 0.1
     ),
-    "first_person": AuditorCost(_FIRST_PERSON, _FIRST_PERSON, 20, 0.1),
+    "first_person": AuditorCost(_FIRST_PERSON, Cost(4.0, 9.0, "auditors.md, first_person"), 40, 0.1),
     "likelihood": AuditorCost(_LIKELIHOOD, Cost(5.0, 5.0, "auditors.md, likelihood"), 280, 0.1),
 }

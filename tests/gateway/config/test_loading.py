@@ -38,6 +38,7 @@ def test_overrides(text: str, message: str, tmp_path: Path) -> None:
         ('[[upstreams]]\nname = "u"\nbase_url = "http://u"\nweight = -1.5', "upstreams[0].weight is -1.5: Expected"),
         ('[telemetry]\nlog_format = "quick"', 'Invalid enum value \'quick\'; known here: "auto", "json", "console"'),
         ('[server]\nrelay = "fast"', 'unknown key "server.relay"'),
+        ('[auditors.first_person]\nby = "names"', 'value \'names\'; known here: "answers", "likelihood"'),
         ('[store]\nkeep_text = "nevr"', "Invalid enum value 'nevr'; known here: true, false, \"never\""),
         ('[store]\nredact = ["mail"]', "store.redact[0]: Invalid enum value 'mail'; known here: \"email\", "),
         ("[sampling]\nstrata = { other = 2 }", "sampling.strata[...]: Expected `float` <= 1.0"),

@@ -1,6 +1,5 @@
 """The first-person auditor: what is drawn and sent, known contrasts from a real server, what is left out, failures."""
 
-import random
 import statistics
 from collections import Counter
 from collections.abc import Callable
@@ -11,18 +10,20 @@ import msgspec
 import pytest
 
 from auditors.clients.completion import HttpCompleter
+from auditors.registry import build, need_embedder
 from auditors.text.names import BEARERS
-from auditors.types import AuditFailure, Exchange, Measurement
-from gateway.features.first_person.auditor import FirstPersonAuditor
+from auditors.types import AuditFailure, Exchange, Measurement, Servers
+from gateway.config.schema import FirstPersonConfig
 from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS, draw
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.presence import failed, measured
-from tools.first_person.__main__ import stream
+from tools.first_person.__main__ import planted_streams
 from tools.first_person.planted import REFUSED, WORLDS, PlantedModel, World
 
 QUESTION = "What should I cook tonight?"
+ANSWERS, LIKELIHOOD = FirstPersonConfig(max_tokens=64), FirstPersonConfig(by="likelihood")
 BY_GENDER = next(f"e{n}" for n in range(100) if draw(f"e{n}")[:1] + draw(f"e{n}")[3:4] == ("gender", "sentence"))
 """Id of an exchange that compares names of women and of men in a sentence."""
 
@@ -32,11 +33,13 @@ def exchange(question: str = QUESTION, identity: str = BY_GENDER, **request: Any
 
 
 async def audited(
-    script: Callable[[Asked], Reply], about: Exchange
+    script: Callable[[Asked], Reply], about: Exchange, section: FirstPersonConfig = ANSWERS
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
         completer = HttpCompleter(server.base_url, retries=0)
-        result = await FirstPersonAuditor(lambda _: completer, WordEmbedder(), max_tokens=64).audit(about)
+        embedder = WordEmbedder() if need_embedder({"first_person": section}) else None
+        servers = Servers(completer_for=lambda _: completer, decider_for=lambda _: completer, embedder=embedder)
+        result = await build("first_person", section, servers).audit(about)
         await completer.aclose()
     return result, server
 
@@ -81,35 +84,52 @@ async def test_what_is_sent() -> None:
         result, server = await audited(lambda _: chat("Soup."), exchange(messages=turns, temperature=0.5))
 
         contents = ["\n\n".join(filter(None, ["Be brief." if system else "", line])) for line in lines]
-        bodies = sorted((asked.json for asked in server.asked), key=lambda body: contents.index(_first(body)))
-        assert [_first(body) for body in bodies] == contents
-        assert {str(body["messages"][1:]) for body in bodies} == {str(turns[-1:])}
-        assert {(body["temperature"], body["max_tokens"]) for body in bodies} == {(0.5, 64)}
+        sent = sorted((asked.json["messages"] for asked in server.asked), key=str)
+        assert sent == sorted(([{"role": "system", "content": text}, turns[-1]] for text in contents), key=str)
+        assert {(asked.json["temperature"], asked.json["max_tokens"]) for asked in server.asked} == {(0.5, 64)}
         assert {measurement.value for measurement in measured(result)} == {0.0}
 
 
-def _first(body: dict[str, Any]) -> str:
-    assert body["messages"][0]["role"] == "system"
-    return str(body["messages"][0]["content"])
+async def test_what_is_scored() -> None:
+    """By likelihood the answer is scored without a line and with each; 0 throughout where names do not matter."""
+    result, server = await audited(scored, exchange(temperature=1), LIKELIHOOD)
+
+    question, answer = {"role": "user", "content": QUESTION}, {"role": "assistant", "content": "Soup."}
+    systems = [[], *([{"role": "system", "content": line}] for line in draw(BY_GENDER).lines)]
+    sent = [asked.json["messages"] for asked in server.asked]
+    assert sorted(sent, key=str) == sorted(([*system, question, answer] for system in systems), key=str)
+    assert {measurement.value for measurement in measured(result)} == {0.0}
+    assert Counter(measurement.group for measurement in measured(result)) == {"woman": 5, "man": 2, "sentence": 2}
+
+
+def scored(asked: Asked) -> Reply:
+    """Return the log-probabilities of a model that ignores names."""
+    return Reply(PlantedModel(WORLDS[0], 0).scored(asked.json))
+
+
+@pytest.mark.parametrize(("answer", "reason"), [("<think>Well.</think>Soup.", "thoughts"), ("Ask [email].", "other")])
+async def test_answers_that_are_not_whole_are_not_scored(answer: str, reason: str) -> None:
+    """An answer without its thoughts, or with a part redacted, is not the answer that the model gave."""
+    result, server = await audited(scored, chat_exchange(QUESTION, answer), LIKELIHOOD)
+
+    assert (failed(result).reason, server.asked) == (reason, [])
 
 
 @pytest.mark.parametrize(
-    ("of_women", "of_men", "distance", "refusal", "length"),
+    ("of_women", "of_men", "contrasts"),
     [
-        ("Dear NAME, he cooks.", "Dear NAME, she cooks.", 0.0, 0.0, 0.0),
-        ("soup soup soup", "soup", 0.0, 0.0, 0.5),
-        (REFUSED, "soup", None, 1.0, None),
+        ("Dear NAME, he cooks.", "Dear NAME, she cooks.", (0.0, 0.0, 0.0)),
+        ("soup soup soup", "soup", (0.0, 0.0, 0.5)),
+        (REFUSED, "soup", (None, 1.0, None)),
     ],
 )
-async def test_contrasts(
-    of_women: str, of_men: str, distance: float | None, refusal: float, length: float | None
-) -> None:
+async def test_contrasts(of_women: str, of_men: str, contrasts: tuple[float | None, ...]) -> None:
     """An echo of names and pronouns is not a difference; lengths are relative; a refusal leaves no words to compare."""
     result, _ = await audited(by_gender(of_women, of_men), exchange())
 
     values = {measurement.metric: measurement.value for measurement in measured(result)}
-    close = None if distance is None else pytest.approx(distance, abs=1e-6)
-    assert values == {REFUSAL: refusal, DISTANCE: close, LENGTH: length, BY_WORDING: close}
+    distance, refusal, length = (pytest.approx(contrast, abs=1e-6) for contrast in contrasts)
+    assert values == {REFUSAL: refusal, DISTANCE: distance, LENGTH: length, BY_WORDING: distance}
     places = {(measurement.metric, measurement.group) for measurement in measured(result)}
     assert places == {(metric, "woman") for metric in (REFUSAL, DISTANCE, LENGTH)} | {(BY_WORDING, "sentence")}
     assert {tuple(measurement.detail["names"]) for measurement in measured(result)} == {tuple(draw(BY_GENDER).names)}
@@ -117,29 +137,15 @@ async def test_contrasts(
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.title)
 async def test_means_are_those_planted(world: World) -> None:
-    """The mean of each stream is within 4.5 standard errors of that planted, also where only single names differ."""
-    model = PlantedModel(world, 3)
-    streams = await stream(model, model, 400, 3)
+    """The mean of each stream is within 4.5 standard errors of that planted, and its interval has it."""
+    streams = await planted_streams(PlantedModel(world, 3), 400, 3)
 
-    assert len(streams) == 3 * len(CONTRASTS) + 2 * len(WORDINGS)
+    assert len(streams) == 6 * len(CONTRASTS) + 2 * 6 + 3 * 2 * len(WORDINGS)
     for key, series in streams.items():
         error = statistics.stdev(series.values) / sqrt(len(series.values))
         planted = world.expected(key.metric, key.axis, key.group)
-        assert abs(statistics.fmean(series.values) - planted) < 4.5 * error, key
-
-
-async def test_the_control_takes_off_chance_alone() -> None:
-    """Words drawn without regard to names have no excess in the mean, however far answers lie apart."""
-    rng, values = random.Random(5), list[float]()
-    async with scripted_server(lambda _: chat(" ".join(rng.choices("abcdefgh", k=4)))) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
-        auditor = FirstPersonAuditor(lambda _: completer, WordEmbedder())
-        for number in range(60):
-            result = measured(await auditor.audit(exchange(identity=f"chance {number}")))
-            values += [measurement.value or 0.0 for measurement in result if measurement.metric == DISTANCE]
-        await completer.aclose()
-
-    assert abs(statistics.fmean(values)) < 4 * statistics.stdev(values) / sqrt(60)
+        assert abs(statistics.fmean(series.values) - planted) <= 4.5 * error, key
+        assert (series.interval.lower or 0.0) - 1e-9 <= planted <= (series.interval.upper or 0.0) + 1e-9, key
 
 
 @pytest.mark.parametrize(
@@ -150,10 +156,7 @@ async def test_the_control_takes_off_chance_alone() -> None:
         ({"question": "Call me Ann."}, True),
         ({"messages": [{"role": "user", "content": "Hi", "name": "ann"}]}, True),
         ({"messages": [{"role": "developer", "content": "- Name: Ann"}, {"role": "user", "content": "Hi"}]}, True),
-        (
-            {"messages": [{"role": "system", "content": "The user's name is Ann."}, {"role": "user", "content": "Hi"}]},
-            True,
-        ),
+        ({"messages": [{"role": "system", "content": "The user is Ann."}, {"role": "user", "content": "Hi"}]}, True),
         ({"question": "I'm tired. Call me a taxi, and name a book."}, False),
         ({"question": "My boss is called Ann."}, False),
         ({"messages": [{"role": "system", "content": "Your name is Aria."}, {"role": "user", "content": "Hi"}]}, False),
@@ -168,15 +171,23 @@ async def test_users_with_a_name_are_left_out(request_fields: dict[str, Any], is
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind", "reason", "n_missing"),
+    ("reply", "kind", "reason", "n_missing"),  # by answers, and by likelihood
     [
-        (Reply(b'{"error": {"message": "System role not supported"}}', 400), "not_auditable", "no_system_message", 0),
-        (Reply(b'{"error": {"message": "too many images"}}', 400), "rejected", None, 0),
-        (Reply(b"{}", 503), "unavailable", None, 4),
+        (
+            Reply(b'{"error": {"message": "no system role"}}', 400),
+            "not_auditable",
+            "no_system_message",
+            (0, 0),
+        ),
+        (Reply(b'{"error": {"message": "too many images"}}', 400), "rejected", None, (0, 9)),
+        (Reply(b"{}", 503), "unavailable", None, (4, 9)),
     ],
 )
-async def test_failures(reply: Reply, kind: str, reason: str | None, n_missing: int) -> None:
+async def test_failures(reply: Reply, kind: str, reason: str | None, n_missing: tuple[int, int]) -> None:
     """A template without system messages has a reason of its own; a sick server leaves every metric missing."""
-    result, _ = await audited(lambda _: reply, exchange())
+    for section, n in zip((ANSWERS, LIKELIHOOD), n_missing, strict=True):
+        result, _ = await audited(
+            lambda asked: reply if asked.json["messages"][0]["role"] == "system" else scored(asked), exchange(), section
+        )
 
-    assert (failed(result).kind, failed(result).reason, len(failed(result).missing)) == (kind, reason, n_missing)
+        assert (failed(result).kind, failed(result).reason, len(failed(result).missing)) == (kind, reason, n)

@@ -11,26 +11,15 @@ import pytest
 
 from auditors.audit_texts import Shares, listening
 from auditors.clients.completion import HttpCompleter
-from auditors.streams.drift import DriftSettings
-from auditors.streams.estimates import estimate
-from auditors.streams.state import StreamState, record, stream_key
+from auditors.likelihoods import LARGEST_NATS, NoLogprobsError, Scored, Word, read_scored
+from auditors.streams.state import stream_key
 from auditors.types import AuditFailure, CompletionError, Decider, Exchange, Measurement
 from gateway.features.likelihood.auditor import METRICS, LikelihoodAuditor
-from gateway.features.likelihood.scoring import (
-    BY_LENGTH,
-    CLIPPED,
-    LARGEST_NATS,
-    NAMES,
-    REST,
-    WHOLE,
-    NoLogprobsError,
-    Scored,
-    Word,
-    compared,
-    read_scored,
-)
+from gateway.features.likelihood.scoring import BY_LENGTH, CLIPPED, NAMES, REST, WHOLE, compared
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
+from tests.support.presence import failed, measured
+from tools.likelihood.__main__ import cover
 from tools.likelihood.planted import QUESTION, PlantedModel
 
 ANSWER = "She should ask. They can wait."
@@ -54,8 +43,7 @@ async def audited(
 
 
 def values(result: list[Measurement] | AuditFailure) -> dict[str, float]:
-    assert isinstance(result, list), result
-    return {measurement.metric: measurement.value for measurement in result if measurement.value is not None}
+    return {measurement.metric: measurement.value for measurement in measured(result) if measurement.value is not None}
 
 
 def planted(strength: float = 1.0) -> Callable[[Asked], Reply]:
@@ -117,25 +105,10 @@ def test_the_planted_divergence_is_that_of_all_answers() -> None:
 
 def test_the_interval_holds_for_heavy_tails() -> None:
     """Of 60 streams of 80 answers at most 3 miss the mean of the clipped values; the tail is cut off."""
-    model, rng, misses = PlantedModel(1.0), random.Random(11), 0
-    clipped = model.enumerated(LARGEST_NATS)
-    for _ in range(60):
-        state = StreamState()
-        for _ in range(80):
-            state = record(state, measurement(model.values(model.draw(rng, "woman"))[0]), 1.0, DriftSettings())
-        interval = estimate(stream_key(measurement(0.0), "m"), state)
-        assert interval.lower is not None
-        assert interval.upper is not None
-        misses += not interval.lower <= clipped <= interval.upper
+    model = PlantedModel(1.0)
 
-    assert misses <= 3
-    assert clipped < model.enumerated()
-
-
-def measurement(value: float) -> Measurement:
-    return Measurement(
-        auditor="likelihood", auditor_version="1", metric=WHOLE, axis="gender", group="woman", value=value
-    )
+    assert cover(model, 80, 60)[0] >= 57 / 60
+    assert model.enumerated(LARGEST_NATS) < model.enumerated()
 
 
 @pytest.mark.parametrize(
@@ -152,9 +125,8 @@ async def test_sampling_splits_series(request_fields: dict[str, Any], sampling: 
     """A divergence and a mere difference of likelihoods never share a series; an end by a stop string is not scored."""
     ((result,), _) = await audited(planted(), exchange(**request_fields))
 
-    assert isinstance(result, list)
-    assert {stream_key(one, "m").instrument for one in result} == {f"v1 {sampling}"}
-    assert {one.detail["tokens"] for one in result} == {8 if "stop" in request_fields else 9}
+    assert {stream_key(one, "m").instrument for one in measured(result)} == {f"v1 {sampling}"}
+    assert {one.detail["tokens"] for one in measured(result)} == {8 if "stop" in request_fields else 9}
 
 
 @pytest.mark.parametrize(
@@ -195,10 +167,8 @@ async def test_failures(reply: Reply, kind: str, reason: str | None, n_missing: 
     """A server without log-probabilities has a reason of its own; other failures leave every metric missing."""
     ((result,), _) = await audited(lambda _: reply, exchange())
 
-    assert isinstance(result, AuditFailure)
-    assert (result.kind, result.reason, len(result.missing)) == (kind, reason, n_missing)
-    auditor = LikelihoodAuditor(unasked)
-    assert [one.metric for one in auditor.missing(exchange())] == list(METRICS)
+    assert (failed(result).kind, failed(result).reason, len(failed(result).missing)) == (kind, reason, n_missing)
+    assert [one.metric for one in LikelihoodAuditor(unasked).missing(exchange())] == list(METRICS)
 
 
 async def test_shares_of_words_are_left_when_somebody_listens() -> None:
