@@ -41,7 +41,7 @@ _BY_SCHEME = {
 def require_installed(url: str) -> None:
     """Raises ConfigError where the packages that write to `export.url` are not installed. Asks nothing there."""
     if find_spec("pyarrow") is None or find_spec("fsspec") is None:
-        raise ConfigError('an export needs pyarrow and fsspec: pip install "biasgate[export]", or leave the address out')
+        raise ConfigError('an export needs pyarrow and fsspec: pip install "biasgate[export]", or leave it out')
     from fsspec.registry import known_implementations, registry
 
     for part in url.split("::"):
