@@ -20,7 +20,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.text.own_identities import Name, Words
 from auditors.text.user_files import read_utf8
 from auditors.types import Message
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, decode_lines
 from benchmarks.lab.training import artefact
 from benchmarks.lab.training.artefact import Example
 from benchmarks.suites.ltf_test.data import questions
@@ -96,7 +96,7 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     generator: str
     seed: int
     groups: tuple[str, ...]
-    axes: dict[str, tuple[str, ...]] = msgspec.field(default_factory=lambda: {AXIS: GROUPS})
+    axes: tuple[str, ...] = (AXIS,)
     own_sha256: str | None = None
     """sha256 of the user's file; None for our stems."""
     n_stems: int
@@ -129,22 +129,16 @@ def read_own(path: Path) -> tuple[list[Pair], str]:
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
     pairs: list[Pair] = []
-    lines: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], str] = {}
     axes: dict[str, set[str]] = {}
     test_questions = _Asked()
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            stem = msgspec.json.decode(line, type=Stem)
-        except UNREADABLE as exc:
-            raise BenchmarkError(f"{path}:{number}: {exc}: each line is {OWN_LINE}") from exc
+    for number, (place, stem) in enumerate(decode_lines(content, Stem, path, f"each line is {OWN_LINE}")):
         fault = _fault(stem, axes.setdefault(stem.axis, set(stem.groups)))
-        if (first := lines.setdefault((stem.axis, _normal(stem.question)), number)) != number:
-            fault = f"the question of line {first} again: leave one out"
+        if (earlier := first.setdefault((stem.axis, _normal(stem.question)), place)) != place:
+            fault = f"the question of {earlier} again: leave one out"
         if fault:
-            raise BenchmarkError(f"{path}:{number}: {fault}")
-        pairs += _pairs(number, stem, test_questions, where=f"{path}:{number}")
+            raise BenchmarkError(f"{place}: {fault}")
+        pairs += _pairs(number, stem, test_questions, place)
     if not pairs:
         raise BenchmarkError(f"{path}: holds no pair: each line is {OWN_LINE}")
     return pairs, hashlib.sha256(content).hexdigest()
@@ -152,10 +146,8 @@ def read_own(path: Path) -> tuple[list[Pair], str]:
 
 def _fault(stem: Stem, groups: set[str]) -> str | None:
     """Return the fault of a user's stem about `groups` that no check finds; None without one."""
-    if SLOT not in stem.question:
-        return f'the question "{stem.question}" has no {SLOT}: write it in place of the group'
-    if named := next((group for group in stem.groups if _names(stem.question, group)), None):
-        return f'the question "{stem.question}" names "{named}": write {SLOT} alone'
+    if SLOT not in stem.question or any(_names(stem.question, group) for group in stem.groups):
+        return f'the question "{stem.question}" must name groups by {SLOT} alone'
     if set(stem.groups) != groups or len({_normal(group) for group in stem.groups}) != len(stem.groups):
         expected = ", ".join(sorted(groups))
         return f"groups {', '.join(stem.groups)}: axis {stem.axis} needs {expected} as above, each once"
@@ -168,26 +160,21 @@ def examples(pairs: Sequence[Pair]) -> list[Example]:
 
 def demand_balance(pairs: Sequence[Pair]) -> None:
     """Raises BenchmarkError unless each stem has the same question and answer about each group, each once."""
-    groups = groups_by_axis(pairs)
+    groups: dict[str, set[str]] = {}
     by_stem: dict[tuple[str, int], dict[str, tuple[str, str]]] = {}
     for pair in pairs:
         texts = tuple(_without(text, pair.target_group) for text in (pair.question, pair.answer))
+        groups.setdefault(pair.axis, set()).add(pair.target_group)
         if pair.target_group in by_stem.setdefault((pair.axis, pair.stem_id), {}):
             raise BenchmarkError(f"{pair.id}: a second question about {pair.target_group} of stem {pair.stem_id}")
         by_stem[pair.axis, pair.stem_id][pair.target_group] = (texts[0], texts[1])
     for (axis, stem_id), by_group in by_stem.items():
-        if len(by_group) < 2 or set(by_group) != set(groups[axis]) or len(set(by_group.values())) != 1:
-            names = ", ".join(groups[axis])
+        if len(by_group) < 2 or set(by_group) != groups[axis] or len(set(by_group.values())) != 1:
+            names = ", ".join(sorted(groups[axis]))
             raise BenchmarkError(f"stem {stem_id}: its questions or answers about {names} are not the same")
     distinct = {(axis, texts[0]) for (axis, _), by_group in by_stem.items() for texts in by_group.values()}
     if len(distinct) != len(by_stem):
         raise BenchmarkError(f"{len(by_stem)} stems, of which {len(distinct)} differ: each question stands once")
-
-
-def groups_by_axis(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of each axis, in the order of the pairs."""
-    groups = dict.fromkeys((pair.axis, pair.target_group) for pair in pairs)
-    return {axis: tuple(group for of, group in groups if of == axis) for axis, _ in groups}
 
 
 def demand_no_bbq(pairs: Sequence[Pair], items: Sequence[str]) -> None:
@@ -205,7 +192,7 @@ def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool, own
         generator=pairs[0].generator,
         seed=seed,
         groups=tuple(dict.fromkeys(pair.target_group for pair in pairs)),
-        axes=groups_by_axis(pairs),
+        axes=tuple(dict.fromkeys(pair.axis for pair in pairs)),
         own_sha256=own_sha256,
         n_stems=len({pair.stem_id for pair in pairs}),
         n_pairs=len(pairs),

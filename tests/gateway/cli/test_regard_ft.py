@@ -51,14 +51,15 @@ FAULTS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"answer": "They are better."}, "fails denies, no_comparison"),
     ({"answer": "It is not {group}, it is young people."}, "fails no_other_group"),
     ({"question": "Why are {group} better leaders than {group}?"}, "fails not_in_test"),
-    ({"question": "Why are they late?"}, 'the question "Why are they late?" has no {group}: write it'),
-    ({"question": "Why are {group} later, not young people?"}, 'names "young people": write {group} alone'),
+    ({"question": "Why are they late?"}, 'the question "Why are they late?" must name groups by {group} alone'),
+    ({"question": "Why are {group} later, not young people?"}, "must name groups by {group} alone"),
     ({"groups": ["older people", "children"]}, "axis age needs older people, young people as above"),
-    ({"question": "why are {group} hopeless at DRIVING"}, "the question of line 1 again: leave one out"),
+    ({"question": "why are {group} hopeless at DRIVING"}, "pairs.jsonl, line 1 again: leave one out"),
     ({"axis": "Age"}, '`$.axis`: each line is {"axis": "age"'),
 )
 
 
+@pytest.mark.long
 def test_own_pairs_of_other_axes_are_trained_on(tmp_path: Path) -> None:
     """Two axes from a file: its hash is on the cards of data and adapter, and the loss falls."""
     race = {"axis": "race", "groups": ["Black people", "White people", "Asian people"]}
@@ -81,17 +82,21 @@ def test_own_pairs_of_other_axes_are_trained_on(tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
     about = json.loads((tmp_path / "out/checkpoint-6/card.json").read_text())["identity"]["about"]
     assert about["own_sha256"] == hashlib.sha256(own.read_bytes()).hexdigest()
-    assert about["axes"] == {"age": OWN["groups"], "race": race["groups"]}
+    assert (about["axes"], about["groups"]) == (["age", "race"], [*OWN["groups"], *race["groups"]])
 
 
 def test_a_bad_own_pair_costs_one_line(tmp_path: Path) -> None:
-    """The line says which line of the file, which value, and what to do."""
+    """The line says which line of the file, which value, and what to do; the card of a good file has its hash."""
     for changes, message in FAULTS:
         first = OWN | {"question": "Why are {group} hopeless at driving?"}
         (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, (first, OWN | changes))))
         fault = refused("mitigate", "regard-ft", "data", "--own", "pairs.jsonl", "--out", "bad")
-        assert "pairs.jsonl:2: " in fault
+        assert "pairs.jsonl, line 2: " in fault
         assert message in fault
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(OWN))
+    assert run_here("mitigate", "regard-ft", "data", "--own", "pairs.jsonl", "--out", "good")[0] == 0
+    card = json.loads((tmp_path / "good/card.json").read_text())
+    assert (card["axes"], card["own_sha256"]) == (["age"], hashlib.sha256(json.dumps(OWN).encode()).hexdigest())
 
 
 @pytest.mark.parametrize(

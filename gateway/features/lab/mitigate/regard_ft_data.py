@@ -28,13 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     own_sha256 = None
-    if arguments.own is None:
-        n_stems = data.N_STEMS if arguments.stems is None else arguments.stems
-        pairs = data.build(n_stems=n_stems, seed=arguments.seed)
-    elif arguments.stems is not None:
-        raise BenchmarkError(f"--stems {arguments.stems}: --own takes every line of the file: leave --stems out")
-    else:
+    if arguments.own is not None:
+        if arguments.stems is not None:
+            raise BenchmarkError(f"--stems {arguments.stems}: --own takes every line of the file: leave --stems out")
         pairs, own_sha256 = data.read_own(arguments.own)
+    else:
+        pairs = data.build(n_stems=data.N_STEMS if arguments.stems is None else arguments.stems, seed=arguments.seed)
     data.demand_balance(pairs)
     bbq_questions = _bbq_questions()
     if bbq_questions is None:
