@@ -2,6 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+
+from auditors.json_errors import UNREADABLE
+
+T = TypeVar("T")
 
 
 class BenchmarkError(Exception):
@@ -15,6 +22,19 @@ def writing(path: object) -> Iterator[None]:
         yield
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def decode_lines(content: bytes, kind: type[T], path: object, remedy: str) -> Iterator[tuple[str, T]]:
+    """Yield place and content of each line that is not blank. Raises BenchmarkError: place, fault and remedy."""
+    decoder = msgspec.json.Decoder(kind)
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            try:
+                decoded = decoder.decode(line)
+            except UNREADABLE as exc:
+                raise BenchmarkError(f"{place}: {exc}: {remedy}") from exc
+            yield place, decoded
 
 
 class DatasetError(BenchmarkError):

@@ -68,6 +68,8 @@ def command_of(result: Result) -> str:
             "--precision": None if result.precision is None else f"{result.precision.demanded:g}",
             "--repeat-share": None if result.repeats is None else f"{result.repeats.share:g}",
         }
+    if result.dataset.name.startswith("own ") and not is_own:
+        options |= {"--data": None, "--own" if is_asked else "--prompts": "FILE"}
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     words += ["--evaluate", *result.evaluate] if result.evaluate else []
     if is_own and not is_asked:

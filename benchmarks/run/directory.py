@@ -14,7 +14,7 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.text.user_files import NotUtf8Error, read_utf8
-from benchmarks.errors import BenchmarkError, writing
+from benchmarks.errors import BenchmarkError, decode_lines, writing
 from benchmarks.run.log import BLOCK_BYTES, Beginning, Placed, Replies, ReplyLines
 from benchmarks.run.plan import Plan, RunOptions, prompt_sha256
 from benchmarks.run.result import Result, decode, encode
@@ -293,20 +293,11 @@ def _lines(path: Path, kind: Any, *, keep_last: bool = False) -> list[Any]:
     if not path.exists():
         return []
     try:
-        lines = (read_utf8(path) if keep_last else path.read_bytes()).split(b"\n")
+        content = read_utf8(path) if keep_last else path.read_bytes()
     except NotUtf8Error as exc:
         raise BenchmarkError(f"{path}: {exc.strerror}") from exc
-    if not keep_last:
-        lines.pop()
-    decoder, decoded = msgspec.json.Decoder(kind), []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            decoded.append(decoder.decode(line))
-        except UNREADABLE as exc:
-            raise BenchmarkError(f"{path}, line {number}: {exc}: mend or remove the line") from exc
-    return decoded
+    whole = content if keep_last else content[: content.rfind(b"\n") + 1]
+    return [decoded for _, decoded in decode_lines(whole, kind, path, "mend or remove the line")]
 
 
 def _identity(of: Manifest) -> dict[str, Any]:

@@ -56,9 +56,7 @@ def lost(missing: Sequence[Measurement]) -> set[tuple[str, str | None, str | Non
 
 
 async def audited(
-    script: Callable[[Asked], Reply],
-    exchange: Exchange,
-    identities: Identities = PAPER,
+    script: Callable[[Asked], Reply], exchange: Exchange, identities: Identities = PAPER
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
         completer = HttpCompleter(server.base_url, retries=0, priority=10)

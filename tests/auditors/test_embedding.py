@@ -79,11 +79,7 @@ async def audited(
     async with scripted_server(script) as server:
         completer = HttpCompleter(server.base_url, retries=0, priority=10)
         auditor = RepresentativeAuditor(
-            lambda _: completer,
-            embedder or PlantedEmbedder(),
-            identities=identities,
-            max_tokens=64,
-            max_concurrency=3,
+            lambda _: completer, embedder or PlantedEmbedder(), identities=identities, max_tokens=64, max_concurrency=3
         )
         result = await auditor.audit(about)
         await completer.aclose()

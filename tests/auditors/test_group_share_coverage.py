@@ -19,14 +19,7 @@ from benchmarks.lab.metrics.error_rates import (
 )
 from tests.support.long import repeated
 from tools.simulations.coverage import Coverage, Record
-from tools.simulations.planted_rates import (
-    GROUPS,
-    LABELLED_SHARES,
-    OTHER_SHARES,
-    Drawn,
-    Setting,
-    draw,
-)
+from tools.simulations.planted_rates import GROUPS, LABELLED_SHARES, OTHER_SHARES, Drawn, Setting, draw
 
 SETTINGS = (
     Setting("judgements of an exchange hang together", lean=1.0, ease=1.0),

@@ -90,16 +90,10 @@ class TestEachAuditor:
         (RESULT | {"tool_call_id": None}, "without an id"),
         ({"role": "function", "name": "f", "content": "x"}, "legacy"),
         (CALLED | {"tool_calls": [CALL | {"id": "call_[number]"}]}, "redacted"),
-        (
-            CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": '{"to": "[email]"}'}}]},
-            "redacted",
-        ),
+        (CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": '{"to": "[email]"}'}}]}, "redacted"),
         (RESULT | {"content": "data:[media]"}, "not kept"),
         (CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "[" * 41}}]}, "levels"),
-        (
-            CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "1" * LARGEST_BYTES}}]},
-            "bytes",
-        ),
+        (CALLED | {"tool_calls": [CALL | {"function": {"name": "f", "arguments": "1" * LARGEST_BYTES}}]}, "bytes"),
     ],
 )
 def test_what_is_left_alone(message: dict[str, Any], why: str) -> None:

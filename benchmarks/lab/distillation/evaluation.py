@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.clients.judge_client import JudgeClient
-from auditors.json_errors import UNREADABLE
 from auditors.metrics.answers import SECTION_SCORES
 from auditors.metrics.intervals import Agreement, Interval
 from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, decode_lines
 from benchmarks.lab.distillation.data import JudgedEssay, question
 from benchmarks.lab.metrics.agreement import JudgeAgreement, agreeing_share, bootstrap_interval, judge_agreement
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
@@ -265,17 +264,13 @@ class PersonsLabel(msgspec.Struct, frozen=True):
 def people(path: Path) -> tuple[dict[str, int], int]:
     """Final scores by essay_id where all labellers agree, and the number of others. BenchmarkError names the line."""
     try:
-        lines = read_utf8(path).splitlines()
+        content = read_utf8(path)
     except OSError as exc:
         raise BenchmarkError(f"{path}: {exc.strerror}: name a file of labels") from exc
     scores_by_essay: dict[str, set[int]] = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            label = msgspec.json.decode(line, type=PersonsLabel)
-        except UNREADABLE as exc:
-            raise BenchmarkError(f"{path}, line {number}: {exc}: give essay_id and value on every line") from exc
+    for place, label in decode_lines(content, PersonsLabel, path, "give essay_id and value on every line"):
         if label.value not in SECTION_SCORES:
-            raise BenchmarkError(f"{path}, line {number}: value {label.value} is not a final score: -1, 0, 1 or 2")
+            raise BenchmarkError(f"{place}: value {label.value} is not a final score: -1, 0, 1 or 2")
         scores_by_essay.setdefault(label.essay_id, set()).add(label.value)
     agreed = {essay_id: values.pop() for essay_id, values in scores_by_essay.items() if len(values) == 1}
     return agreed, len(scores_by_essay) - len(agreed)

@@ -17,7 +17,7 @@ from auditors.metrics.clustered import cluster_wilson
 from auditors.metrics.intervals import Interval
 from auditors.metrics.ranking import clustered_auc
 from auditors.text.user_files import read_utf8
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, decode_lines
 
 MOST_BYTES = 256 * 1024 * 1024
 FEWEST = 10
@@ -54,18 +54,12 @@ def read_examples(path: Path) -> Examples:
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
     examples, labels = [], dict[str, bool]()
-    for number, line in enumerate(body.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            example = msgspec.json.decode(line, type=Example)
-        except (ValueError, RecursionError) as exc:
-            form = '{"text": ..., "biased": true|false, "cluster": optional}'
-            raise BenchmarkError(f"{path}:{number}: {exc}: each line is {form}") from exc
+    form = 'each line is {"text": ..., "biased": true|false, "cluster": optional}'
+    for place, example in decode_lines(body, Example, path, form):
         if not example.text.strip():
-            raise BenchmarkError(f"{path}:{number}: the text is empty")
+            raise BenchmarkError(f"{place}: the text is empty")
         if labels.setdefault(example.text, example.biased) != example.biased:
-            raise BenchmarkError(f"{path}:{number}: this text is there with the other label too: decide which is right")
+            raise BenchmarkError(f"{place}: this text is there with the other label too: decide which is right")
         examples.append(example)
     return Examples(tuple(examples), hashlib.sha256(body).hexdigest())
 

@@ -45,6 +45,10 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     base_model: str
     base_fingerprint: str
     training_sha256: str
+    own_axes: tuple[str, ...] = ()
+    """Axes of the user's own pairs that it was trained on; none for our pairs."""
+    own_sha256: str | None = None
+    """sha256 of the user's file."""
     recipe_sha256: str
     suites: dict[str, str]
     """Version, by name."""
@@ -64,7 +68,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = 1
     biasgate: str
     about: About
-    published: Published = Published()
+    published: Published | None = Published()
+    """None for a training on own pairs, with which no published number compares."""
     models: list[Evaluated]
 
     @property
@@ -119,7 +124,8 @@ def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, H
             for step, (name, digest, holdings) in sorted(tuned.items())
         ),
     ]
-    return Evaluation(biasgate=version("biasgate"), about=about, models=models)
+    published = Published() if about.own_sha256 is None else None
+    return Evaluation(biasgate=version("biasgate"), about=about, published=published, models=models)
 
 
 def read(path: Path) -> Evaluation:

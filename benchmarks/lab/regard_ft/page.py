@@ -16,7 +16,7 @@ from benchmarks.figures.svg import fitted, markup, text
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, Effect
 from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.regard_ft.reduction import Reduction
-from benchmarks.lab.regard_ft.verdict import verdict
+from benchmarks.lab.regard_ft.verdict import own_pairs, verdict
 from benchmarks.reporting.pages import template
 
 LEGEND = (
@@ -59,11 +59,14 @@ def figure(evaluation: Evaluation) -> Figure:
         "intervals."
     )
     picture = Picture(title="What the training changed", reading=reading, svg=drawn(evaluation))
-    notes = [
-        f"Published: a gap {number(100 * published.reduction)} % smaller and {number(published.accuracy_gain)} points "
-        f"more BBQ accuracy ({published.source}). Neither the values behind them nor the split of BBQ are printed: the "
-        "dashed level is the gap of this base model made smaller by as much, and no level stands for the accuracy."
-    ]
+    notes = [own_pairs(evaluation.about)] if published is None else []
+    if published is not None:
+        notes.append(
+            f"Published: a gap {number(100 * published.reduction)} % smaller and {number(published.accuracy_gain)} "
+            f"points more BBQ accuracy ({published.source}). Neither the values behind them nor the split of BBQ are "
+            "printed: the dashed level is the gap of this base model made smaller by as much, and no level stands for "
+            "the accuracy."
+        )
     if evaluation.about.data == "embedded":
         notes.append("BBQ: embedded items, not comparable with published numbers.")
     if evaluation.about.judge_fault:
@@ -110,10 +113,10 @@ def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[
 
 def _published(evaluation: Evaluation) -> tuple[tuple[float, str], ...]:
     gap = evaluation.base.numbers.get(GAP)
-    if gap is None or gap.value is None:
+    published = evaluation.published
+    if gap is None or gap.value is None or published is None:
         return ()
-    share = number(100 * evaluation.published.reduction)
-    value = gap.value * (1 - evaluation.published.reduction)
+    share, value = number(100 * published.reduction), gap.value * (1 - published.reduction)
     return ((value, f"published reduction: {share} %"),)
 
 

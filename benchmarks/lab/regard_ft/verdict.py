@@ -3,7 +3,7 @@
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.lab.regard_ft.effects import ALL_REFUSALS, ANSWERED, AXIS, GAP, REFUSALS, SPREAD, Effect
-from benchmarks.lab.regard_ft.evaluation import Evaluated, Evaluation
+from benchmarks.lab.regard_ft.evaluation import About, Evaluated, Evaluation
 from benchmarks.lab.regard_ft.reduction import Reduction
 from benchmarks.lab.regard_ft.utility import BITS, WORDS
 from benchmarks.lab.regard_ft.utility import REFUSALS as NEUTRAL_REFUSALS
@@ -22,8 +22,15 @@ UNITS = {
 
 def verdict(evaluation: Evaluation, checkpoint: Evaluated) -> list[str]:
     """Return sentences on a checkpoint: the gap, whether refusals made it smaller, other axes, BBQ, utility probe."""
-    sentences = [_gap(evaluation, checkpoint), *_refusals(evaluation.base, checkpoint), _other_axes(checkpoint)]
+    own = [own_pairs(evaluation.about)] if evaluation.published is None else []
+    sentences = [*own, _gap(evaluation, checkpoint), *_refusals(evaluation.base, checkpoint), _other_axes(checkpoint)]
     return [*sentences, *_other_numbers(evaluation.base, checkpoint)]
+
+
+def own_pairs(about: About) -> str:
+    """Return the sentence on a training with a user's own pairs."""
+    of = f"{', '.join(about.own_axes)}, sha256 {(about.own_sha256 or '')[:12]}"
+    return f"trained on own pairs ({of}): not comparable with published numbers"
 
 
 def _changed(checkpoint: Evaluated, name: str) -> str | None:
@@ -48,8 +55,9 @@ def _gap(evaluation: Evaluation, checkpoint: Evaluated) -> str:
         return f"{checkpoint.model}: whether bias on {AXIS} changed cannot be told: {reason}"
     ends = f"PairFav(woman, man) {_value(base, GAP, 2)} to {_value(checkpoint, GAP, 2)}"
     if changed == "fell":
-        published = f"published: {number(100 * evaluation.published.reduction)} %"
-        return f"{checkpoint.model}: bias fell on {AXIS} by {_share(reduced)}: {ends}; {published}"
+        published = evaluation.published
+        printed = "" if published is None else f"; published: {number(100 * published.reduction)} %"
+        return f"{checkpoint.model}: bias fell on {AXIS} by {_share(reduced)}: {ends}{printed}"
     if changed == "grew":
         return f"{checkpoint.model}: bias grew on {AXIS}: {ends}; reduction {_share(reduced)}"
     return f"{checkpoint.model}: no change of bias on {AXIS} can be told: {ends}; reduction {_share(reduced)}"

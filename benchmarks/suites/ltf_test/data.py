@@ -2,7 +2,7 @@
 decides who wrote and marked an essay (protocols 2.4): numbers are given before any question is dropped, with gaps.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import chain, combinations, product
 from typing import Literal
@@ -53,10 +53,10 @@ RELEASE_TEMPLATES: Mapping[str, str] = {
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     code: str
     name: str
-    templates: tuple[str, str, str, str]
+    templates: tuple[str, ...]
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One question and the facts about it."""
 
     uid: int
@@ -74,11 +74,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Group that `group1` is a label of; the unit of every score."""
     type2: str
     text: str
+    is_own: bool = False
+    """True of a user's template."""
 
     @property
     def is_eval(self) -> bool:
         """Return whether people marked the essay on it: a diagonal fifth of the pairs, balanced over writers."""
-        return (self.pair_id // 5) % 5 == self.pair_id % 5
+        return not self.is_own and (self.pair_id // 5) % 5 == self.pair_id % 5
 
 
 TOPICS: tuple[Topic, ...] = msgspec.json.decode(
@@ -87,9 +89,10 @@ TOPICS: tuple[Topic, ...] = msgspec.json.decode(
 """14 topics of 4 templates, Table 4 of the paper."""
 
 
-def questions(wording: Wording = "paper") -> list[Question]:
-    """Return the 11,948 questions in order of `uid`; 2,384 of them are `is_eval`."""
-    return [question for question in _numbered(wording) if question.topic not in DROPPED_TOPICS.get(question.axis, ())]
+def questions(wording: Wording = "paper", topics: Sequence[Topic] = TOPICS) -> list[Question]:
+    """Return the questions in order of `uid`; of the paper's topics 11,948, of which 2,384 are `is_eval`."""
+    every = _numbered(wording, topics)
+    return [question for question in every if question.topic not in DROPPED_TOPICS.get(question.axis, ())]
 
 
 MIN_DRAWN_LABELS = 5
@@ -104,11 +107,11 @@ def drawn_with(question: Question) -> dict[str, str]:
     return factors
 
 
-def _numbered(wording: Wording) -> Iterator[Question]:
-    """Every question before any is dropped: 12,768 in 6,384 pairs."""
+def _numbered(wording: Wording, topics: Sequence[Topic]) -> Iterator[Question]:
+    """Every question before any is dropped; of the paper's topics 12,768 in 6,384 pairs."""
     pair_id = 0
     for axis in GROUPS:
-        for topic, template, (type1, label1), (type2, label2) in _pairs(axis):
+        for topic, template, (type1, label1), (type2, label2) in _pairs(axis, topics):
             text, sides = topic.templates[template], [(type1, label1), (type2, label2)]
             if wording == "release":
                 text = RELEASE_TEMPLATES.get(text, text)
@@ -133,24 +136,24 @@ _Label = tuple[str, str]
 """(group, label)."""
 
 
-def _pairs(axis: str) -> Iterator[tuple[Topic, int, _Label, _Label]]:
+def _pairs(axis: str, topics: Sequence[Topic]) -> Iterator[tuple[Topic, int, _Label, _Label]]:
     """(topic, template, label, label) in the order of protocols 2.4."""
-    every_template = range(4)
+    every = [(topic, template) for topic in topics for template in range(len(topic.templates))]
     if axis == "gender":
         man, woman = _blocks(axis)
-        for (label_a, label_b), topic, template in product(zip(man, woman, strict=True), TOPICS, every_template):
+        for (label_a, label_b), (topic, template) in product(zip(man, woman, strict=True), every):
             yield topic, template, label_a, label_b
     elif axis in DENSE:
-        for (first, second), topic, template in product(combinations(_blocks(axis), 2), TOPICS, every_template):
+        for (first, second), (topic, template) in product(combinations(_blocks(axis), 2), every):
             for label_a, label_b in product(first, second):
                 yield topic, template, label_a, label_b
     else:
         blocks = _blocks(axis)
-        pairs = [product(TOPICS, product(first, second)) for first, second in combinations(blocks, 2)]
+        pairs = [product(topics, product(first, second)) for first, second in combinations(blocks, 2)]
         if all(len(block) == 1 for block in blocks):
-            pairs = [product(TOPICS, combinations([block[0] for block in blocks], 2))]
+            pairs = [product(topics, combinations([block[0] for block in blocks], 2))]
         for turn, (topic, (label_a, label_b)) in enumerate(chain.from_iterable(pairs)):
-            yield topic, turn % 4, label_a, label_b
+            yield topic, turn % len(topic.templates), label_a, label_b
 
 
 def _blocks(axis: str) -> list[list[_Label]]:

@@ -5,7 +5,8 @@ Measures whether essays on "why are p better than q?" favour p more than essays 
 judge model scores them. `corrected` scores no refusal; by the rule of `paper` and `release` it scores 0.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, drawn_with, questions
 from benchmarks.suites.ltf_test.figures import figures
 from benchmarks.suites.ltf_test.judge import parse_judgement
+from benchmarks.suites.ltf_test.own_templates import own_questions, read_accepted
 from benchmarks.suites.ltf_test.prompts import SAMPLING, criteria, essay_messages, judge_question, mitigation_text
 from benchmarks.suites.ltf_test.scores import aggregate
 from benchmarks.suites.protocol import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
@@ -78,6 +80,7 @@ class LTFTest(Suite):
     axes = tuple(GROUPS)
     n_items = {"canonical": N_QUESTIONS["release"], "embedded": N_QUESTIONS["release"]}
     needs_judge = True
+    takes_prompts = True
     labelling_forms = ("essay",)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -89,6 +92,19 @@ class LTFTest(Suite):
         n_canonical = N_QUESTIONS["release"]
         return Dataset(
             name="LTF-TEST questions", kind="canonical", sha256=digest, n_canonical=n_canonical, records=records
+        )
+
+    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+        """Read a user's own templates: of the kind that nothing published is compared with."""
+        encoded = content.encode("utf-8", "replace")
+        accepted = read_accepted(encoded)
+        records = {wording: [msgspec.to_builtins(q) for q in own_questions(accepted, wording)] for wording in _WORDINGS}
+        return Dataset(
+            name=f"own templates: {len(accepted)} accepted",
+            kind="embedded",
+            sha256=hashlib.sha256(encoded).hexdigest(),
+            n_canonical=len(records["paper"]),
+            records=records,
         )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -156,8 +172,9 @@ def _select_questions(dataset: Dataset, protocol: ProtocolName) -> Iterator[Ques
 def render(question: Question, *, protocol: ProtocolName, mitigation: str = "") -> Item:
     """One question as an item. `groups` are the groups scored, `meta` has the labels the judge is told."""
     meta = {name: getattr(question, name) for name in ("group1", "group2", "topic", "template")}
+    own_id = f"own-{hashlib.sha256(question.text.encode()).hexdigest()[:16]}"  # the same in every file
     return Item(
-        item_id=f"ltf-{question.uid}",
+        item_id=f"ltf-{own_id if question.is_own else question.uid}",
         messages=essay_messages(question, protocol=protocol, mitigation=mitigation),
         axis=question.axis,
         groups=(question.type1, question.type2),

@@ -62,9 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--data", choices=get_args(DataKind), help="default canonical")
     data.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
     data.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
-    items.add_argument(
-        "--own", dest="prompts", type=Path, metavar="FILE.toml", help="cogs: ask about your own axes and tasks"
-    )
+    own = "your own axes and tasks (cogs) or templates (ltf_test)"
+    items.add_argument("--own", dest="prompts", type=Path, metavar="FILE", help=own)
     items.add_argument(
         "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
     )

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--thinking", default="default", metavar="off|on|budget=N|default", help="what the model was told"
     )
     parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
-    parser.add_argument("--prompts", type=Path, metavar="FILE", help="prompts, cogs: the own file that was asked")
+    parser.add_argument("--prompts", type=Path, metavar="FILE", help="the own file that was asked, if any")
     validations.add_arguments(parser.add_argument_group("judge"))
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 

@@ -17,6 +17,7 @@ class Lab(Feature):
 
     def commands(self) -> Mapping[str, Command]:
         return {
+            "audit templates": Command("gateway.features.lab.templates", "propose own templates for ltf_test"),
             "judge": Command("gateway.features.lab.judge", "compare a judge with people's labels"),
             "mitigate": Command(
                 "gateway.features.lab.mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"

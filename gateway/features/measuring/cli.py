@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.errors import BenchmarkError
 from gateway.features.measuring import measured_choices, measured_swaps
 from gateway.features.measuring.labelled_replies import (
     PARTS,
@@ -16,7 +17,6 @@ from gateway.features.measuring.labelled_replies import (
     UNREAD,
     Label,
     Labelled,
-    LabelledFileError,
     Part,
     count_readings,
     labelled,
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.file is not None or arguments.json:
         try:
             examples = read_file(arguments.file) if arguments.file else [*chain.from_iterable(map(labelled, PARTS))]
-        except (LabelledFileError, OSError) as exc:
+        except (BenchmarkError, OSError) as exc:
             print(f"biasgate: {exc}", file=sys.stderr)
             return 2
         counts = count_readings(examples)

@@ -14,6 +14,7 @@ import msgspec
 
 from auditors.text.refusals.verdict import verdict_on
 from auditors.text.user_files import read_utf8
+from benchmarks.errors import BenchmarkError, decode_lines
 
 Part = Literal["development", "held-out"]
 PARTS: dict[Part, str] = {"development": "development.txt", "held-out": "held_out.txt"}
@@ -44,10 +45,6 @@ class Labelled(NamedTuple):
     def is_refused(self) -> bool:
         """Return whether the task or a part of it is declined."""
         return self.label in ("refusal", "partial")
-
-
-class LabelledFileError(ValueError):
-    """A file of labelled replies that cannot be read; the message is one line with the line's number."""
 
 
 @dataclass
@@ -82,19 +79,12 @@ def labelled(part: Part) -> list[Labelled]:
 
 
 def read_file(path: Path) -> list[Labelled]:
-    """Read labelled replies: a JSON object a line, with `text` and `label`. Raises LabelledFileError or OSError."""
-    examples = list[Labelled]()
-    for number, line in enumerate(read_utf8(path).splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            example = msgspec.json.decode(line, type=_Line)
-        except msgspec.DecodeError as exc:
-            wanted = ", ".join(LABELS)
-            raise LabelledFileError(f'{path}: line {number}: {exc}; wanted: "text" and "label" ({wanted})') from exc
-        examples.append(Labelled(example.text, example.label, style=example.voice))
+    """Read labelled replies: a JSON object a line, with `text` and `label`. Raises BenchmarkError or OSError."""
+    remedy = f'wanted: "text" and "label" ({", ".join(LABELS)})'
+    lines = decode_lines(read_utf8(path), _Line, path, remedy)
+    examples = [Labelled(example.text, example.label, style=example.voice) for _, example in lines]
     if not examples:
-        raise LabelledFileError(f"{path}: it has no labelled reply")
+        raise BenchmarkError(f"{path}: it has no labelled reply")
     return examples
 
 

@@ -13,7 +13,7 @@ from auditors.metrics.intervals import wilson_interval
 from auditors.text.user_files import read_utf8
 from auditors.text.visible import visible_line
 from auditors.types import Message
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, decode_lines
 from benchmarks.suites import registry
 from benchmarks.suites.bbq.scores import UNKNOWN
 from benchmarks.suites.common import masked
@@ -63,15 +63,8 @@ def labelled(part: Part, kind: Kind = "choices") -> list[LabelledReply]:
 
 def read_file(path: Path) -> list[LabelledReply]:
     """Read labelled replies, a JSON object a line. Raises BenchmarkError, one line, or OSError."""
-    replies = []
-    for number, line in enumerate(read_utf8(path).splitlines(), 1):
-        if line.strip():
-            try:
-                replies.append(msgspec.json.decode(line, type=LabelledReply))
-            except msgspec.DecodeError as exc:
-                raise BenchmarkError(
-                    f'{path}: line {number}: {exc}; wanted: "suite", "text", "label" (option, number, null), "options"'
-                ) from exc
+    remedy = 'wanted: "suite", "text", "label" (option, number, null), "options"'
+    replies = [reply for _, reply in decode_lines(read_utf8(path), LabelledReply, path, remedy)]
     if not replies:
         raise BenchmarkError(f"{path}: it has no labelled reply")
     return replies

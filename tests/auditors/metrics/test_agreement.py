@@ -76,8 +76,7 @@ class TestStratified:
         first, second = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]), np.array([0.0, 1.0, 0.0, 1.0, 2, 2, 3, 3])
 
         pooled = stratified(
-            ["a"] * 4 + ["b"] * 4,
-            lambda mask: cohen_kappa(np.where(mask, first, NONE), np.where(mask, second, NONE)),
+            ["a"] * 4 + ["b"] * 4, lambda mask: cohen_kappa(np.where(mask, first, NONE), np.where(mask, second, NONE))
         )
 
         assert pooled.value == pytest.approx(0.5)

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.metrics.clustered import (
-    FEWEST_TELLING,
-    cluster_difference,
-    cluster_wilson,
-    peaked_interval,
-    stratified_t,
-)
+from auditors.metrics.clustered import FEWEST_TELLING, cluster_difference, cluster_wilson, peaked_interval, stratified_t
 from auditors.metrics.intervals import Interval, wilson_interval
 from tests.support.presence import present
 

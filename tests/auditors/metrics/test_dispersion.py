@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.metrics.dispersion import (
-    affinity_bias_score,
-    cosine_distance,
-    representative_bias_score,
-    selection_share,
-)
+from auditors.metrics.dispersion import affinity_bias_score, cosine_distance, representative_bias_score, selection_share
 
 distances = st.lists(st.floats(0, 2), min_size=2, max_size=8)
 

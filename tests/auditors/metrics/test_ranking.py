@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from auditors.metrics.ranking import (
-    Ties,
-    normalised_rank_scores,
-    population_sd_of_shares,
-    rank_ranges,
-    ranks,
-    spearman,
-)
+from auditors.metrics.ranking import Ties, normalised_rank_scores, population_sd_of_shares, rank_ranges, ranks, spearman
 
 
 def places(

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditors.metrics.intervals import Interval
-from auditors.metrics.sequential import (
-    BETS,
-    empirical_bernstein_interval,
-    log_mean_evidence,
-    shiryaev_roberts_step,
-)
+from auditors.metrics.sequential import BETS, empirical_bernstein_interval, log_mean_evidence, shiryaev_roberts_step
 
 NOTHING = [0.0] * len(BETS)
 

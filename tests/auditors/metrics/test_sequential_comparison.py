@@ -14,14 +14,7 @@ from benchmarks.lab.metrics import sequential_comparison as comparison
 from benchmarks.lab.metrics.sequential_comparison import BETS, Direction, GapSums, MeanSums
 from tests.support.long import repeated
 from tests.support.tables import ROW
-from tools.simulations.gaps import (
-    NULLS,
-    EveryLook,
-    agrees_with_sums,
-    evidence_of_growth,
-    evidence_of_no_growth,
-    worse,
-)
+from tools.simulations.gaps import NULLS, EveryLook, agrees_with_sums, evidence_of_growth, evidence_of_no_growth, worse
 
 LOOKS = 10_000
 ALPHA = 0.01

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.metrics.weighting import (
-    WeightedSums,
-    add,
-    hajek_mean,
-    kish_effective_n,
-    less,
-    weighted_variance,
-)
+from auditors.metrics.weighting import WeightedSums, add, hajek_mean, kish_effective_n, less, weighted_variance
 
 samples = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1)), min_size=2, max_size=50)
 

@@ -11,12 +11,7 @@ from auditors.metrics.weighting import hajek_mean, kish_effective_n
 from auditors.streams import gaps
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import bounds_of
-from auditors.streams.sender_weights import (
-    RECALLED,
-    counted_probability,
-    next_largest,
-    relative_probability,
-)
+from auditors.streams.sender_weights import RECALLED, counted_probability, next_largest, relative_probability
 from auditors.streams.soundness import read_state
 from auditors.streams.state import StreamState, record_gap, update
 

@@ -92,10 +92,7 @@ class TestChat:
             "choices": [
                 {
                     "index": 0,
-                    "message": {
-                        "content": "Hello",
-                        "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}],
-                    },
+                    "message": {"content": "Hello", "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]},
                     "finish_reason": "stop",
                 }
             ],
@@ -191,10 +188,7 @@ class TestOtherEndpoints:
             {"choices": [{"index": 0, "text": "c", "finish_reason": "stop", "logprobs": {"tokens": ["c"]}}]},
             "[DONE]",
         )
-        whole = [
-            {"index": 1, "text": "b", "finish_reason": None},
-            {"index": 0, "text": "ac", "finish_reason": "stop"},
-        ]
+        whole = [{"index": 1, "text": "b", "finish_reason": None}, {"index": 0, "text": "ac", "finish_reason": "stop"}]
         assert joined(TEXT, body) == {"choices": whole, "model": "m"}
         assert trimmed(TEXT, {"id": "i", "choices": whole, "model": "m"}) == {"choices": whole, "model": "m"}
 

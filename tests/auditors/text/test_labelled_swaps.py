@@ -98,11 +98,7 @@ SWAPPED = [
     ("age and sex", "My husband (35M) wants a loan.", "My wife (35F) wants a loan."),
     ("sex and age", "My boss (F, 28) is kind to me.", "My boss (M, 28) is kind to me."),
     ("field", "Age: 34\nSex: F\nShould the nurse call?", "Age: 34\nSex: M\nShould the nurse call?"),
-    (
-        "field in words",
-        "Age: 34\nGender: Female\nShould they lend?",
-        "Age: 34\nGender: Male\nShould they lend?",
-    ),
+    ("field in words", "Age: 34\nGender: Female\nShould they lend?", "Age: 34\nGender: Male\nShould they lend?"),
     ("title", "Mrs. Jones lost her card.", "Mr. Jones lost his card."),
     ("predicate", "Is that car his?", "Is that car hers?"),
     ("determiner", "His car broke. It is his.", "Her car broke. It is hers."),

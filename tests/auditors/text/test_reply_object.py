@@ -66,9 +66,7 @@ def test_a_cut_object() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit",
-    ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '{"a":[', "{ab ", " ", ',"'],
-    ids=ascii,
+    "unit", ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '{"a":[', "{ab ", " ", ',"'], ids=ascii
 )
 def test_takes_time_in_proportion_to_the_text(unit: str) -> None:
     """Four times the text takes no more than some four times as long, and 100 kB some seconds at most."""

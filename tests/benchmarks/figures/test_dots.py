@@ -60,10 +60,7 @@ def test_a_number_lies_where_its_axis_has_it() -> None:
 def test_undefined_is_words() -> None:
     """No number, no mark: the reason stands in its place. A number without an interval has no whisker."""
     found = rows(
-        chart(
-            Dot(name="none", value=None, words="undefined: nobody answered"),
-            Dot(name="bare", value=0.0, words="w"),
-        )
+        chart(Dot(name="none", value=None, words="undefined: nobody answered"), Dot(name="bare", value=0.0, words="w"))
     )
     assert texts(found["none"]) == ["none", "undefined: nobody answered"]
     assert [one.tag for one in found["none"]] == ["title", "text", "text"]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from auditors.types import Estimate
 from benchmarks.lab.regard_ft import effects
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, REFUSALS, Holdings, spill_over
 from benchmarks.lab.regard_ft.evaluation import About, Evaluation, evaluate
+from benchmarks.lab.regard_ft.page import render
 from benchmarks.lab.regard_ft.utility import QUESTIONS, SENTENCES, Answered, Sentence, Utility, probe_sha256
 from benchmarks.lab.regard_ft.verdict import verdict
 from benchmarks.suites.bbq.suite import BBQ
@@ -70,11 +72,11 @@ def held(score: Score, *, seed: int, right: float = 0.6, bits: float = 1.0) -> H
     return Holdings(essays(score, seed), answers(right, seed), useful(bits))
 
 
-def evaluated(base: Holdings, *tuned: Holdings) -> Evaluation:
+def evaluated(base: Holdings, *tuned: Holdings, **own: Any) -> Evaluation:
     about = About(
         base_model="tiny", base_fingerprint="b", training_sha256="t", recipe_sha256="r",
         suites={SUITE.name: SUITE.version}, judge_model="j", judge_fault=None, data="embedded", part="full",
-        axes=AXES, limit=None, seed=0,
+        axes=AXES, limit=None, seed=0, **own,
     )  # fmt: skip
     checkpoints = {10 * n: (f"step-{10 * n}", "a", one) for n, one in enumerate(tuned, 1)}
     return evaluate(about, base, checkpoints, ASKED)
@@ -99,6 +101,12 @@ def test_a_fall_is_said_with_its_interval_and_what_happened_elsewhere() -> None:
     assert words[0].startswith("step-20: bias fell on gender by ")
     assert "published: 34.6 %" in words[0]
     assert "no rise can be told" in words[1]
+    own = evaluated(BASE, held(favours(0.1), seed=3), own_axes=("age",), own_sha256="f" * 64)
+    words = verdict(own, own.checkpoints[0])
+    assert words[0] == "trained on own pairs (age, sha256 ffffffffffff): not comparable with published numbers"
+    assert words[0] in render(own)
+    assert "34.6 %" not in words[1] + render(own)
+    words = verdict(found, last)
     assert words[2] == "other axes: no change of 1 can be told, adjusted for their number"
     assert verdict(found, found.checkpoints[0])[0].startswith("step-10: no change of bias on gender can be told")
     age = [one.effect(spill_over("age")) for one in found.checkpoints]

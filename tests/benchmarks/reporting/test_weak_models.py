@@ -163,11 +163,7 @@ def demand_silence(path: Path, sound: list[Path], capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(("suite", "name"), CASES)
 def test_nothing_is_stated_about_a_weak_model(
-    suite: str,
-    name: str,
-    sound: Callable[[str], list[Path]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    suite: str, name: str, sound: Callable[[str], list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever it replies: no star, no p value, no rank, no place and no passed gate."""
     demand_silence(weak_run(tmp_path / "weak", suite, name), sound(suite), capsys)

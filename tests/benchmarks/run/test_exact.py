@@ -22,15 +22,7 @@ from benchmarks.run.score import score_recorded
 from benchmarks.simulator import loading as profiles
 from benchmarks.suites import registry
 from benchmarks.suites.common.accepted_answers import OPEN, Reading
-from benchmarks.suites.protocol import (
-    UNRELATED,
-    UNRESOLVED,
-    Item,
-    Mode,
-    ProtocolName,
-    Reply,
-    Sampling,
-)
+from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Item, Mode, ProtocolName, Reply, Sampling
 from tests.support.benchmarks.scripted import MemoryLog, plan
 from tests.support.simulated import running_simulator
 

@@ -31,11 +31,7 @@ class Server:
 
 
 async def said(
-    server: Server,
-    folder: Path,
-    *requests: CompletionRequest,
-    origin: str = "http://a",
-    before: float = math.inf,
+    server: Server, folder: Path, *requests: CompletionRequest, origin: str = "http://a", before: float = math.inf
 ) -> list[Completion]:
     """The replies of one run: a probe, then the requests."""
     cache = ReplyCache(server, origin, folder, before=before)

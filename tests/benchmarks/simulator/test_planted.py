@@ -48,11 +48,7 @@ HEADLINES: dict[str, list[CellKey]] = {
         CellKey("intensity_difference", "race", "african_american", "european_american", "joy"),
     ],
     "bbq": [CellKey("accuracy", None, None, None, "ambig"), CellKey("accuracy", None, None, None, "disambig")],
-    "implicit_association": [
-        CellKey("mean_word_score"),
-        CellKey("stereotype_rate"),
-        CellKey("refusal_rate"),
-    ],
+    "implicit_association": [CellKey("mean_word_score"), CellKey("stereotype_rate"), CellKey("refusal_rate")],
     "real_toxicity_prompts": [
         CellKey("share", "gender", "male"),
         CellKey("related_share", "race", "black"),

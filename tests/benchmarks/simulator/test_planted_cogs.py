@@ -65,10 +65,7 @@ def test_rotation_cancels_a_liking_for_the_first_place() -> None:
     """In a fixed order the first identity gains the whole bias; rotated, none gains anything."""
     planted = profile({"cogs": {"position_bias": 0.6}})
     behaviour = Planted(planted, 0)
-    shares: dict[ProtocolName, tuple[float, float]] = {
-        "corrected": (1 / 3, 1 / 3),
-        "paper": (0.6 + 0.4 / 3, 0.4 / 3),
-    }
+    shares: dict[ProtocolName, tuple[float, float]] = {"corrected": (1 / 3, 1 / 3), "paper": (0.6 + 0.4 / 3, 0.4 / 3)}
     for protocol, (white, black) in shares.items():
         plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", protocol=protocol))
         observations = evaluations(engine(planted), questions(protocol))

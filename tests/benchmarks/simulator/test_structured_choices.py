@@ -26,12 +26,7 @@ SCHEMA: dict[str, Any] = {
 }
 FORMS = (
     {"grade": "low", "urgent": False, "days": 8, "form": "letter"},
-    {
-        "grade": "high",
-        "urgent": True,
-        "days": 10,
-        "form": "letter",
-    },
+    {"grade": "high", "urgent": True, "days": 10, "form": "letter"},
 )
 DIFFERENCE = (1 + 1 + 0.2 + 0) / 4
 """Mean over the four fields of the two forms."""

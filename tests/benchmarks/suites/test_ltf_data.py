@@ -126,9 +126,7 @@ class TestPrompts:
         """`release` asks byte by byte what the published code asks, with and without mitigation, on every axis."""
         asked = [
             essay_messages(
-                question,
-                protocol="release",
-                mitigation=mitigation_text(name, question.axis, "release") if name else "",
+                question, protocol="release", mitigation=mitigation_text(name, question.axis, "release") if name else ""
             )[-1].content
             for question in questions("release")[::97]
         ]

@@ -5,10 +5,7 @@ from itertools import product
 import pytest
 
 from auditors.metrics.answers import body_score, final_score
-from benchmarks.suites.ltf_test.judge import (
-    JudgementError,
-    parse_judgement,
-)
+from benchmarks.suites.ltf_test.judge import JudgementError, parse_judgement
 from benchmarks.suites.protocol import Parsed, ProtocolName
 from tests.support.benchmarks.ltf import JUDGED, SUITE, items, lines, read
 from tests.support.processor_time import processor_seconds

@@ -5,17 +5,7 @@ import pytest
 from benchmarks.suites.common.estimation import estimate, point
 from benchmarks.suites.ltf_test.scores import ALL_REFUSED, NO_ESSAY, NO_PAIR
 from benchmarks.suites.protocol import Item, Parsed
-from tests.support.benchmarks.ltf import (
-    FAILED,
-    REFUSED,
-    cells_of,
-    find,
-    items,
-    judged,
-    ok,
-    on_axis,
-    value,
-)
+from tests.support.benchmarks.ltf import FAILED, REFUSED, cells_of, find, items, judged, ok, on_axis, value
 
 
 class TestKnownModels:

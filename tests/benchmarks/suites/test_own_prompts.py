@@ -39,11 +39,7 @@ TOLERANCE = 4.0
 PLANTED = parse(
     {
         "name": "planted",
-        "counterfactual": {
-            "noise": 0.2,
-            "fractions": {"gender": {"woman": 0.4}},
-            "closings": {"gender": {"woman": 2}},
-        },
+        "counterfactual": {"noise": 0.2, "fractions": {"gender": {"woman": 0.4}}, "closings": {"gender": {"woman": 2}}},
         "favoritism": {"groups": {"gender": {"man": [0, 0.5, 0.5, 0], "woman": [0.5, 0.5, 0, 0]}}},
         "refusal": {"groups": {"gender": {"woman": 0.2}}},
     }

@@ -80,11 +80,7 @@ class TestKnownModels:
     @pytest.mark.parametrize("protocol", ["corrected", "paper"])
     @pytest.mark.parametrize(
         ("role", "expected"),
-        [
-            (STEREOTYPE, (100.0, 100.0, 0.0)),
-            (ANTI, (100.0, 0.0, 0.0)),
-            (UNRELATED, (0.0, None, 0.0)),
-        ],
+        [(STEREOTYPE, (100.0, 100.0, 0.0)), (ANTI, (100.0, 0.0, 0.0)), (UNRELATED, (0.0, None, 0.0))],
     )
     def test_one_role_always(self, role: str, expected: tuple[float | None, ...], protocol: str) -> None:
         """Always the same role gives the ends of every scale, on every axis."""

@@ -5,11 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.auditor.backpressure.latency_budget import (
-    PAUSE_AFTER_SECONDS,
-    LatencyBudget,
-    Verdict,
-)
+from gateway.auditor.backpressure.latency_budget import PAUSE_AFTER_SECONDS, LatencyBudget, Verdict
 from gateway.auditor.backpressure.vllm_load import Load
 
 

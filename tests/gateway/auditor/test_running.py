@@ -5,13 +5,7 @@ import asyncio
 import pytest
 
 from auditors.clients.pacing import EvictedError, Turn
-from gateway.auditor.backpressure.running import (
-    EVICTED,
-    MOST_EVICTIONS,
-    WASTED,
-    Running,
-    Ticket,
-)
+from gateway.auditor.backpressure.running import EVICTED, MOST_EVICTIONS, WASTED, Running, Ticket
 from gateway.auditor.backpressure.vllm_load import Load
 
 BODY = b'{"max_tokens": 10}'

@@ -3,13 +3,7 @@
 import pytest
 
 from gateway.auditor.backpressure import vllm_load
-from gateway.auditor.backpressure.vllm_load import (
-    LONGEST_PAGE_BYTES,
-    Load,
-    LoadReader,
-    LoadUnknownError,
-    parse_load,
-)
+from gateway.auditor.backpressure.vllm_load import LONGEST_PAGE_BYTES, Load, LoadReader, LoadUnknownError, parse_load
 from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.processes import free_port
 

@@ -86,10 +86,7 @@ async def test_a_killed_run_is_completed_by_resume(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "answer"),
-    [
-        (signal.SIGINT, b""),
-        (signal.SIGTERM, b"HTTP/1.1 503 Busy\r\nRetry-After: 60\r\ncontent-length: 0\r\n\r\n"),
-    ],
+    [(signal.SIGINT, b""), (signal.SIGTERM, b"HTTP/1.1 503 Busy\r\nRetry-After: 60\r\ncontent-length: 0\r\n\r\n")],
 )
 async def test_a_run_that_waits_ends_at_a_signal(number: signal.Signals, answer: bytes) -> None:
     """No server answers, or every request is told to wait a minute: a signal ends the run and says how to go on."""

@@ -55,4 +55,4 @@ class TestChoices:
         assert main(["auditors", "measure", "choices", "--file", str(tmp_path / "missing")]) == 2
         printed = capsys.readouterr().err.splitlines()
         assert [line.startswith("biasgate: ") for line in printed] == [True, True]
-        assert f"{path}: line 1: " in printed[0]
+        assert f"{path}, line 1: " in printed[0]

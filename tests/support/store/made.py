@@ -69,12 +69,7 @@ async def record(
 ) -> bool:
     """Records what an auditor made of a stored exchange, as one that is alone; whether it was the first."""
     recording = Recording(
-        exchange=one,
-        auditor=auditor,
-        result=found,
-        seconds=seconds,
-        probability=probability,
-        sends_events=sends_events,
+        exchange=one, auditor=auditor, result=found, seconds=seconds, probability=probability, sends_events=sends_events
     )
     return await record_all(database, [recording], settings=settings) == [True]
 

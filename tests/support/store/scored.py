@@ -20,11 +20,7 @@ class Scored(NamedTuple):
 
 
 async def scores_of(
-    database: Database,
-    *,
-    auditor: str | None = None,
-    exchange_ids: Sequence[str] | None = None,
-    limit: int = 100,
+    database: Database, *, auditor: str | None = None, exchange_ids: Sequence[str] | None = None, limit: int = 100
 ) -> list[Scored]:
     """Scores, those of the newest exchange first."""
     criteria = Criteria(auditor=auditor, exchange_ids=exchange_ids)

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from auditors.metrics.intervals import CorrectedShare
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, decode_lines
 from benchmarks.lab import labelling
 from benchmarks.lab.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
-from gateway.features.lab.judge.labels import Judgement, Labels, LabelsError, decoded_lines, read_file
+from gateway.features.lab.judge.labels import Judgement, Labels, LabelsError, read_file
 from gateway.features.lab.judge.tables import by_exchange, number_cell
 from gateway.terminal.tables import aligned
 
@@ -127,7 +127,9 @@ def _clusters(scores: Sequence[OtherScore]) -> list[str]:
 
 def _of_file(path: Path) -> list[OtherScore]:
     content = read_file(path, "name a file of judgements, or a run directory")
-    return [*decoded_lines(str(path), content, OtherScore, "give measured_value and group on every line")]
+    return [
+        decoded for _, decoded in decode_lines(content, OtherScore, path, "give measured_value and group on every line")
+    ]
 
 
 def _of_run(path: Path) -> list[OtherScore]:

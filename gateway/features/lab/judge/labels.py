@@ -1,16 +1,16 @@
 """People's labels of what a judge scored, read from JSON lines and put together by judgement."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, TypeVar
 
 import msgspec
 
-from auditors.json_errors import UNREADABLE
 from auditors.streams.scales import SCALES
 from auditors.text.user_files import read_utf8
+from benchmarks.errors import decode_lines
 from benchmarks.lab.metrics.agreement import MOST_VALUES
 from gateway.errors import GatewayError
 from gateway.features.lab.judge.identity import JudgeSeen
@@ -28,15 +28,6 @@ def read_file(path: Path, remedy: str) -> bytes:
         return read_utf8(path)
     except OSError as exc:
         raise LabelsError(f"{path}: {exc.strerror}: {remedy}") from exc
-
-
-def decoded_lines(name: str, content: bytes, type: type[T], remedy: str) -> Iterator[T]:
-    """Yield each line of a file of this name. Raises LabelsError with its number and the remedy for a wrong one."""
-    for number, line in enumerate(content.splitlines(), start=1):
-        try:
-            yield msgspec.json.decode(line, type=type)
-        except UNREADABLE as exc:
-            raise LabelsError(f"{name}, line {number}: {exc}: {remedy}") from exc
 
 
 Status = Literal["ok", "refusal", "rejected"]
@@ -149,8 +140,8 @@ def read(path: Path) -> Labels:
 
 def parsed(path: str, content: bytes) -> Labels:
     """The labels in JSON lines, of a file or a store of this name. Raises LabelsError as `read`."""
-    decoded = decoded_lines(path, content, Label, "give value and measured_value on every line")
-    lines = [_checked(path, number, line) for number, line in enumerate(decoded, start=1)]
+    decoded = decode_lines(content, Label, path, "give value and measured_value on every line")
+    lines = [_checked(place, line) for place, line in decoded]
     metrics = sorted({line.metric for line in lines if line.metric is not None})
     if len(metrics) > 1:
         raise LabelsError(f"{path}: labels of several metrics, {', '.join(metrics)}: take those of one (?metric=)")
@@ -201,14 +192,14 @@ def _names(path: str, labels: Sequence[Label]) -> tuple[str, ...] | None:
     return tuple(sorted(names))
 
 
-def _checked(path: str, number: int, label: Label) -> Label:
+def _checked(place: str, label: Label) -> Label:
     if label.value is None and label.status == "ok":
-        raise LabelsError(f"{path}, line {number}: value is null: give a score, or status refusal or rejected")
+        raise LabelsError(f"{place}: value is null: give a score, or status refusal or rejected")
     scale = None if label.metric is None else SCALES.get(label.metric)
     for name, score in (("value", label.value), ("measured_value", label.measured_value)):
         if scale is not None and isinstance(score, float) and not scale.low <= score <= scale.high:
             span = f"{scale.low:g} to {scale.high:g}"
-            raise LabelsError(f"{path}, line {number}: {name} {score:g} is outside the range of {label.metric}: {span}")
+            raise LabelsError(f"{place}: {name} {score:g} is outside the range of {label.metric}: {span}")
     return label
 
 

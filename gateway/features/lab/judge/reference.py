@@ -27,11 +27,12 @@ from auditors.judge_reference import (
 from auditors.streams.scales import unscaled
 from auditors.text.thinking import parse_thinking
 from auditors.types import CompletionError, Measurement
+from benchmarks.errors import decode_lines
 from benchmarks.lab.training import artefact
 from benchmarks.run import directory
 from gateway.cli.audit.servers import asking
 from gateway.errors import GatewayError
-from gateway.features.lab.judge.labels import decoded_lines, read_file
+from gateway.features.lab.judge.labels import read_file
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -162,7 +163,7 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
 
 def _lines(path: Path) -> list[Line]:
     content = read_file(path, "name a run directory or JSON lines with prompt and reply")
-    return [*decoded_lines(str(path), content, Line, "give prompt and reply on every line")]
+    return [decoded for _, decoded in decode_lines(content, Line, path, "give prompt and reply on every line")]
 
 
 async def _again(items: Sequence[ReferenceItem], judge: JudgeClient) -> list[list[Measurement]]:

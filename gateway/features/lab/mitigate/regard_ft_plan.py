@@ -144,11 +144,14 @@ def evaluated(to_evaluate: ToEvaluate) -> Evaluation:
         if model.step
     }
     essays, answers = (job.plan for job in to_evaluate.models[0].jobs)
+    trained_on = to_evaluate.identity.about
     fault = directory.read_result(to_evaluate.models[0].jobs[0].path).judge_fault
     about = About(
         base_model=to_evaluate.base_name,
         base_fingerprint=to_evaluate.identity.base_fingerprint,
         training_sha256=to_evaluate.identity.data_sha256,
+        own_axes=tuple(trained_on["axes"]) if trained_on.get("own_sha256") else (),
+        own_sha256=trained_on.get("own_sha256"),
         recipe_sha256=to_evaluate.identity.recipe_sha256,
         suites={plan.suite.name: plan.suite.version for plan in (essays, answers)},
         judge_model=essays.judge_model or "",

@@ -11,6 +11,7 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.labelling.forms import FormName, LabelError
 from auditors.text.user_files import read_utf8
+from benchmarks.errors import decode_lines
 from benchmarks.lab import labelling
 from benchmarks.run import directory
 from gateway.cli.opening import opened
@@ -98,11 +99,7 @@ async def _labels(arguments: argparse.Namespace) -> int:
 
 def _from_lines(path: Path, content: bytes, _form: FormName) -> tuple[Sequence[Entry], int]:
     entries, n_without = [], 0
-    for number, line in enumerate(content.splitlines(), start=1):
-        try:
-            record = msgspec.json.decode(line, type=Line)
-        except UNREADABLE as exc:
-            raise GatewayError(f"{path}, line {number}: {exc}: give task, annotator and label on every line") from exc
+    for _, record in decode_lines(content, Line, path, "give task, annotator and label on every line"):
         if record.role == "rater":
             entries.append(Entry(record.task, record.annotator, record.label))
         else:
