@@ -80,7 +80,7 @@ class LikelihoodAuditor(MeasuringAuditor):
     """Compares the likelihoods of an answer about two groups; what it estimates is in the module docstring."""
 
     name = "likelihood"
-    version = "1"
+    version = "2"
     needs_embedder = False
     asks_upstream: AsksUpstream = "always"
 

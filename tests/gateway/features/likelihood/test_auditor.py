@@ -153,7 +153,7 @@ async def test_sampling_splits_series(request_fields: dict[str, Any], sampling: 
     ((result,), _) = await audited(planted(), exchange(**request_fields))
 
     assert isinstance(result, list)
-    assert {stream_key(one, "m").instrument for one in result} == {f"v1 {sampling}"}
+    assert {stream_key(one, "m").instrument for one in result} == {f"v2 {sampling}"}
     assert {one.detail["tokens"] for one in result} == {8 if "stop" in request_fields else 9}
 
 
