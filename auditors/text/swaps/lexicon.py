@@ -116,7 +116,7 @@ def _any_of(texts: Iterable[str]) -> str:
 
 PATTERNS: dict[str, re.Pattern[str]] = {axis: pattern(axis) for axis in SLOTS}
 
-BOUND = {axis: re.compile(_whole(phrases)) for axis, phrases in by_axis("bound").items()}
+BOUND = {axis: re.compile("(?<!normal (?=weight))" + _whole(phrases)) for axis, phrases in by_axis("bound").items()}
 """Words that tie a text to one group of the axis: the same text about another group would be a strange one."""
 
 IDIOMS = {axis: re.compile(rf"(?<!\w){_any_of(phrases)}s?(?!\w)") for axis, phrases in by_axis("idioms").items()}

@@ -63,10 +63,13 @@ def _read(answer: str, options: Offer) -> Reading:
     if mark is not None and mark != SHARED:
         is_labelled = place_of(mark) in map(place_of, re.findall(LABEL, reply.text))
         return Reading("ok", place_of(mark), "label" if is_labelled else "prefix" if reply.is_completed else "text")
+    n_named, undetermined = len(set(re.findall(TEXT, marks))), options.undetermined
+    is_told = undetermined is not None and f"it is {text_mark(undetermined)}" in marks
+    if is_told and n_named == options.n and "?" not in answer:
+        return Reading("ok", undetermined, "text")
     if is_refusal(re.sub(TEXT, "x", marks)):
         return Reading("refusal")
-    names_several = len(set(re.findall(TEXT, marks))) > 1
-    return Reading("malformed", None, "several") if names_several else Reading("unrelated")
+    return Reading("malformed", None, "several") if n_named > 1 else Reading("unrelated")
 
 
 def parse_choice(

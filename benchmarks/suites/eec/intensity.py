@@ -34,13 +34,15 @@ _NOT_AN_INTENSITY = (
     rf"{_NUMBER}\s*[+×]\s*\(?\s*(?:{_NUMBER})?",
     r"\\frac\{[^{}]*\}\{[^{}]*\}",
     rf"{_NUMBER}(?:(?:\s{{0,2}}(?:{_DASH}|,|/|or|, or|, and)\s{{0,2}}|\s{{1,2}}){_NUMBER}){{1,9}}",
-    r"[<≤≥]\s*\d[\d.]{0,8}(?![\d>]|\.\d)|(?<=\S)[ \t]+>\s*\d[\d.]{0,8}",
+    r"[<≤≥±]\s*\d[\d.]{0,8}(?![\d>]|\.\d)|(?<=\S)[ \t]+>\s*\d[\d.]{0,8}",
     r"\d[\d.]{0,8}\s*(?:<(?!/)|[≤+]|(?:and|or) (?:above|below|more|less)\b)",
-    r"\b(?:above|over|below|under|beneath|at least|at most|up to|more than|less than|(?:great|high|low|strong)er than"
-    r"|not(?: an?)?|instead of|rather than|minimum|maximum|max|min)\s+(?:of\s+)?\d[\d.]{0,8}",
+    r"\b(?:above|over|below|under|beneath|at least|at most|up to|(?:more|less|(?:great|high|low|strong)er) than"
+    r"|not(?: an?)?|instead of|rather than|give or take|(?:could|might) be|m(?:ax|in)(?:imum)?)\s+(?:of )?\d[\d.]{0,8}",
     r"\d[\d.]{0,8}\s*(?:‰|percent)\s*(?:sure|certain|confiden\w+|chance|probab\w+|likel\w+|of)\b",
+    r"\b(?:refuse|won't|unable|can(?:not|['’]t) (?:give|assign|rate|put))\b[^.,;:\d\n]{0,40}\d[\d.]{0,8}",
     r"\b(?:confidence|certainty|probability)\W{0,5}\d[\d.]{0,8}",
-    r"(?:\b(?:step|sentence|emotion|example|option|question|chapter|page|part|table|no\.|aged?)\s+|#)\d+(?![\d%]|\.\d)",
+    r"(?:\b(?:step|sentence|emotion|example|option|question|chapter|page|part|table|no\.|age(?:d| is)?)\s+|#)\d+"
+    r"(?![\d%]|\.\d)",
     rf"\b\d{{1,9}}\s+(?!(?:{_LINKS})\b)(?:[a-z]+\s+(?!(?:{_LINKS})\b)){{0,2}}(?:person|people|child(?:ren)?|[a-z]*[a-rt-z]s(?<!us))\b",
     r"\b\d{1,9}(?::\d\d)?\s*(?:[ap]\.?m\b|o['’]clock|[- ]?years?\b|more\b)|\b\d{1,9}:\d",
     r"(?<=[a-z]), \d{1,9},|\d[\d.]{0,8}\s*\?",

@@ -218,7 +218,7 @@ class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
     name = "eec"
-    version = "1.4"
+    version = "1.5"
     title = "Equity Evaluation Corpus"
     url = "https://aclanthology.org/S18-2005"
     licence = SOURCE.licence

@@ -155,7 +155,7 @@ class WinoBias(Suite):
     """The suite as the registry lists it."""
 
     name = "winobias"
-    version = "1.4"
+    version = "1.5"
     title = "WinoBias"
     url = "https://aclanthology.org/N18-2003"
     licence = SOURCE.licence

@@ -73,6 +73,23 @@ def test_sentences(reply: str, status: str, role: str | None) -> None:
     assert (parsed.status, parsed.value) == (status, role)
 
 
+@pytest.mark.parametrize(
+    ("texts", "reply", "role"),
+    [
+        ("70 25", "1", "0"), ("70 25", "25", "1"), ("70 25", "I'd go with 25.", "1"), ("70 25", "Option 1 it is", "0"),
+        ("70 25", "2. 70", None), ("2 1", "1", None), ("2 1", "Response: 1", None), ("2 1", "Option 1", "0"),
+        ("2 1", "#2", "1"), ("2 1", "Choice 2: 1", "1"), ("2 1", "1. 2", "0"), ("1 2", "I'd say 2.", "1"),
+        ("two one", "2", None), ("two four", "4", "1"), ("red blue", "I see 2 options.", None),
+        ("red blue", "1, 2", None), ("red blue", "Score: 2", None), ("red blue", "2 is right", "1"),
+        ("red blue", "Two.", "1"),
+    ],
+)  # fmt: skip
+def test_numbers(texts: str, reply: str, role: str | None) -> None:
+    """A number names an option by its text or its place; where these are two options, it names none."""
+    choices = [Choice(text, str(place)) for place, text in enumerate(texts.split())]
+    assert read(reply, choices).value == role
+
+
 def test_a_choice_that_begins_another_is_found_whole() -> None:
     """ "man" is itself and not the beginning of "mankind"."""
     choices = (Choice("mankind", "unrelated"), Choice("man", "stereotype"))

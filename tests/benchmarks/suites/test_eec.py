@@ -106,6 +106,10 @@ class TestParsing:
             ("Anger: 85, fear: 40", ("unrelated", None), ("ok", 85.0)),
             ("I cannot rate this from 1 to 100.", ("refusal", None), ("ok", 1.0)),
             ("I cannot give 50 or any other number.", ("refusal", None), ("ok", 50.0)),
+            ("65, give or take 5", ("ok", 65.0), ("ok", 65.0)),
+            ("65 ± 5 (could be 60)", ("ok", 65.0), ("ok", 65.0)),
+            ("Her age is 45.", ("unrelated", None), ("ok", 45.0)),
+            ("I refuse to assign 70.", ("refusal", None), ("ok", 70.0)),
         ],
     )
     def test_where_the_protocols_differ(

@@ -12,64 +12,35 @@ from tests.support.benchmarks.scripted import plan
 
 SUITES = ("bbq", "crows_pairs", "stereoset", "unqover")
 """Suites whose items have options; of WinoBias' pronouns see test_winobias."""
+_PLAIN = """
+{text} | {text}. | {text}! | **{text}** | *{text}* | `{text}` | “{text}”. | ({text}) | - {text} | > {text} |
+## {text} | __{text}__ | {text}, because it fits best. | {text} because that is what the words suggest. |
+{text} (this is a guess) | {text} - it fits. | {text}: it is the most natural one. | Answer: {text} |
+**Answer:** {text} | Answer: **{text}** | answer = {text} | The answer is {text}. | The answer is: {text} |
+The correct answer is {text} | The correct answer is: **{text}** | My answer is {text}. | Final answer: {text} |
+The final answer is {text}. | The best choice is {text}. | The most appropriate answer here would be {text}. |
+I would choose {text}. | I'd pick {text}. | I choose {text} | I would go with {text}. | I'd say {text}. |
+I select: {text} | <answer>{text}</answer> | Sure! The answer is {text}. | Not {other}, so the answer is {text}. |
+The answer is {text}, not {other}. | The answer is {text} rather than {other}. | {text} is the correct answer. |
+{text} is correct. | {text} is the best choice here. | Response: {text} | Output: {text} | {text} it is. |
+I'll take {text}. | It's got to be {text}. | My vote goes to {text}. | I guess {text}? | tbh {text} | I lean {text} |
+{text} probably | Out of {text} and {other}, {text}. | The best fit is {text}. | I'd put {text}. |
+Rather {text} than {other}. | {text} gets my vote. | I settled on {text}. | {text} ✅ |
+I reckon {text}. | I've decided on {text}. | My money is on {text}. | {other} does not fit, {text} does.
+"""
 BY_TEXT = (
-    "{text}",
-    "{text}.",
-    "{text}!",
-    "**{text}**",
-    "*{text}*",
-    "`{text}`",
+    *(" ".join(_PLAIN.split("\n")).strip().split(" | ")),
     '"{text}"',
-    "“{text}”.",
-    "({text})",
-    "- {text}",
-    "> {text}",
-    "## {text}",
-    "__{text}__",
     "{text}\n\nThis fits best.",
-    "{text}, because it fits best.",
-    "{text} because that is what the words suggest.",
-    "{text} (this is a guess)",
-    "{text} - it fits.",
-    "{text}: it is the most natural one.",
-    "Answer: {text}",
-    "**Answer:** {text}",
-    "Answer: **{text}**",
-    "answer = {text}",
-    "The answer is {text}.",
-    "The answer is: {text}",
-    "The correct answer is {text}",
-    "The correct answer is: **{text}**",
-    "My answer is {text}.",
-    "Final answer: {text}",
-    "The final answer is {text}.",
-    "The best choice is {text}.",
-    "The most appropriate answer here would be {text}.",
-    "I would choose {text}.",
-    "I'd pick {text}.",
-    "I choose {text}",
-    "I would go with {text}.",
-    "I'd say {text}.",
-    "I select: {text}",
     "\\boxed{{{text}}}",
     "$\\boxed{{\\text{{{text}}}}}$",
     '{{"answer": "{text}"}}',
     '```json\n{{"answer": "{text}"}}\n```',
     '{{"reason": "it fits", "answer": "{text}"}}',
-    "<answer>{text}</answer>",
     "<think>It may be {other}. Or not.</think>\n{text}",
     "Let me think. {other} is possible at first sight.\nAnswer: {text}",
     "Reasoning: the words decide.\n\nTherefore, the answer is {text}.",
-    "Sure! The answer is {text}.",
     "Sure, here is my answer:\n\n{text}",
-    "Not {other}, so the answer is {text}.",
-    "The answer is {text}, not {other}.",
-    "The answer is {text} rather than {other}.",
-    "{text} is the correct answer.",
-    "{text} is correct.",
-    "{text} is the best choice here.",
-    "Response: {text}",
-    "Output: {text}",
     "{text}\n\nExplanation: {other} does not fit.",
     "{text}.\n\n{other} would be a guess.",
     "{text}\n{text}",
@@ -110,6 +81,13 @@ BY_LABEL = (
     "<think>{other}?</think>{label}",
     "{label} is correct.",
     "Final answer: {label}. {text}",
+    "{label} it is",
+    "{label} probably",
+    "I'd go with {label}.",
+    "Response: {label}",
+    "My answer would be {label}",
+    "I vote {label}.",
+    "{label} makes the most sense.",
 )
 PLACES = (
     "The {ordinal} one",
@@ -117,77 +95,37 @@ PLACES = (
     "The {ordinal} choice is the best.",
     "Option {number}",
     "option {letter}",
+    "Option {number} it is",
+    "#{number}",
+    "My answer would be number {number}",
+    "I'd take the {ordinal}.",
 )
+_NOTHING = """
+{text} or {other} | {other} or {text}. | Either {text} or {other} | {text} and {other} | both {text} and {other} |
+{text}/{other} | {text}, {other} | {text}, {other}, both fit | {text} vs {other} | The answer is {text} or {other}. |
+The answer could be {text} or {other}. | It could be {text} or {other}. | Answer: {text}, {other} |
+It is between {text} and {other}. | {text}? | Is it {text}? | Do you mean {text}? | Do you mean {text} or {other}? |
+What about {text}? | Could you say whether {text} is meant? | Not {text} | not {text} and not {other} |
+Neither {text} nor {other} | Anything but {text} | anyone but {text} | Everything except {text}. |
+The answer is not {text}. | {text} is not the answer. | {text} is wrong. | I do not think it is {text}. |
+It can't be {text}. | {text} or | Either {text} | {text} or something else | {text} and another one |
+I refuse to choose {text}. | I would never pick {text}. | If it were {text}, it would be unfair. |
+Whether it is {text} is for others to decide. | It might be {text}, it might be {other}. |
+Maybe {text}, maybe {other}. | Both | both of them | Neither | None of these. | All of the above. | It depends. |
+It depends on the person. | Which one do you mean? | Please say more. | Why? | Answer: | The answer is | I choose |
+H | Option H | Choice9 | H. {text} or {other} | Someone else | I'm sorry, I can't help with that. |
+As an AI, I do not choose between people. | The question rests on a stereotype about {text}. | Hello! | ... |
+The answer is {text}. The answer is {other}. | {text}? {other}? | {text} as well as {other} | I doubt it's {text}. |
+It would be a stereotype to say {text}. | Saying {text} would be unfair. | {text} fits, but {other} fits as well. |
+{text}... or {other}? | {text} is as likely as {other}. | It would be wrong to pick {text}. |
+I'm not comfortable picking {text}. | {text} ❌ |
+I'd hesitate to say {text}. | There's no reason to pick {text}. | It is a stereotype that it was {text}.
+"""
 NO_ANSWERS = (
-    "{text} or {other}",
-    "{other} or {text}.",
-    "Either {text} or {other}",
-    "{text} and {other}",
-    "both {text} and {other}",
-    "{text}/{other}",
-    "{text}, {other}",
-    "{text}, {other}, both fit",
-    "{text} vs {other}",
+    *(" ".join(_NOTHING.split("\n")).strip().split(" | ")),
     "{text}\n{other}",
     "1. {text}\n2. {other}",
     "- {text}\n- {other}",
-    "The answer is {text} or {other}.",
-    "The answer could be {text} or {other}.",
-    "It could be {text} or {other}.",
-    "Answer: {text}, {other}",
-    "It is between {text} and {other}.",
-    "{text}?",
-    "Is it {text}?",
-    "Do you mean {text}?",
-    "Do you mean {text} or {other}?",
-    "What about {text}?",
-    "Could you say whether {text} is meant?",
-    "Not {text}",
-    "not {text} and not {other}",
-    "Neither {text} nor {other}",
-    "Anything but {text}",
-    "anyone but {text}",
-    "Everything except {text}.",
-    "The answer is not {text}.",
-    "{text} is not the answer.",
-    "{text} is wrong.",
-    "I do not think it is {text}.",
-    "It can't be {text}.",
-    "{text} or",
-    "Either {text}",
-    "{text} or something else",
-    "{text} and another one",
-    "I refuse to choose {text}.",
-    "I would never pick {text}.",
-    "If it were {text}, it would be unfair.",
-    "Whether it is {text} is for others to decide.",
-    "It might be {text}, it might be {other}.",
-    "Maybe {text}, maybe {other}.",
-    "Both",
-    "both of them",
-    "Neither",
-    "None of these.",
-    "All of the above.",
-    "It depends.",
-    "It depends on the person.",
-    "Which one do you mean?",
-    "Please say more.",
-    "Why?",
-    "Answer:",
-    "The answer is",
-    "I choose",
-    "H",
-    "Option H",
-    "Choice9",
-    "H. {text} or {other}",
-    "Someone else",
-    "I'm sorry, I can't help with that.",
-    "As an AI, I do not choose between people.",
-    "The question rests on a stereotype about {text}.",
-    "Hello!",
-    "...",
-    "The answer is {text}. The answer is {other}.",
-    "{text}? {other}?",
 )
 ORDINALS = ("first", "second", "third")
 

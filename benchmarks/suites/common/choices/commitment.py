@@ -18,7 +18,7 @@ _W, _M = NO_MARK, TEXT
 _MARKS = TEXT[1:-1]
 _FILL = rf"(?:{_WORDS['filling']}{_W}+)*"
 _SEPARATOR = rf"(?:[\s,/&+;]|\)\s*\()*(?:{_WORDS['joining']}\b[\s,.]*)*"
-_ENDS = rf"(?={_W}*$|\s*[,;:()\]{DROPPED}]|\s+-|\s+{_WORDS['reason']}\b)"
+_ENDS = rf"(?={_W}*$|\s*[,;:()\[\]{DROPPED}]|\s+-|\s+{_WORDS['reason']}\b|\s+{_WORDS['tag']}{_W}*$)"
 _COPULA = r"(?:\b(?:is|was|be|being)\b|:|'s\b)"
 
 
@@ -27,6 +27,8 @@ def _pattern(*alternatives: str) -> re.Pattern[str]:
 
 
 _ARTICLES = _pattern(rf"\b(?:the|[Aa]n?)\s+(?={_M})")
+_TRAILS_ON = _pattern(rf"[.]+\s+(?=(?:or|and){_W}+{_FILL}{_M})")
+_AMONG = _pattern(rf"\b(?:out of|of|between|among){_W}+{_M}{_W}+(?:and|or){_W}+{_M}\s*,\s*(?={_M}{_W}*$)")
 _NEXT_CLAUSE = _pattern(rf";(?=\s*{_M}{_W}*\w)")
 _SAME = _pattern(rf"({_M})(?:{_SEPARATOR}\1)+")
 _INSTEAD = _pattern(
@@ -35,6 +37,8 @@ _INSTEAD = _pattern(
 )
 _JOINED = _pattern(
     rf"{_M}(?:{_SEPARATOR}{_M})+",
+    rf"{_M}{_W}+(?:is|are|was){_W}+(?:just )?as \w+ as{_W}+{_M}",
+    rf"(?:{_M}|{DROPPED})[^.{_MARKS}]{{0,30}},?{_W}+and so (?:is|was|does|did|do|are|were|could|would){_W}+{_M}",
     rf"{_M}(?: ?\({_M}\)?(?=\s*\(|\s*\)|{_W}*$))+",
     rf"{_M}(?:\s*:[^\n{_MARKS}]{{1,30}}[,;]\s*{_M})+",
 )
@@ -51,25 +55,36 @@ _HEDGED = _pattern(rf"\b{_WORDS['maybe']}\b{_W}+(?:{_WORDS['of_maybe']}{_W}+)*{_
 _REJECTED = _pattern(
     rf"{_M}{_W}+{_WORDS['auxiliary']}(?:\s*n't|\s+not|\s+never)\b",
     rf"{_M}{_W}+(?:cannot|never|(?:makes|has|is) no)\b",
-    rf"{_M}{_W}+(?:is|was|would be|seems?|are) (?:\w+ly )?{_WORDS['ruled_out']}\b",
+    rf"{_M}{_W}+(?:is|was|would be|(?:can|could|should|may) be|seems?|are) (?:\w+ly )?{_WORDS['ruled_out']}\b",
+    rf"\b{_WORDS['naming']}{_W}+{_M}{_W}+(?:would be|is|was) [^{_MARKS}]{{0,20}}\b{_WORDS['prejudice']}\b",
+    rf"{_M}{_W}*[❌✗✘🚫]",
     rf"{_M}\s*[:(-]+\s*(?:no(?={_W}*$)|wrong|false|incorrect|not (?:correct|right))\b",
 )
 _EXCLUDED = _pattern(
     rf"(?:\b{_WORDS['instead_of']}\b|n't\b)[\s,]+(?:{_WORDS['between']}\s+)*{_M}",
     rf">\s*{_M}",
+    rf"{_M}{_W}+(?:that|if)\b[^.{_MARKS}]{{0,30}}{_M}",
     rf"\b{_WORDS['unwilling']}\b[^.{_MARKS}]{{0,40}}{_M}",
+    rf"\b{_WORDS['prejudice']}\b{_W}+(?:\w+{_W}+)?(?:to{_W}+\w+|that){_W}+(?:it (?:is|was){_W}+)?{_M}",
+    rf"{_M}\s*,?\s*\b(?:but|yet)\b"
+    rf"(?={_W}+(?:if\b[^,{_MARKS}]{{0,40}},{_W}*)?(?:i|my|it's|the answer)\b[^{_MARKS}]{{0,30}}{_M})",
 )
 _CONTRARY = _pattern(
-    rf"{_M}\s*,?\s*\b(?:though|although|but|however|yet)\b"
+    rf"{_M}(?:{_W}+(?:fits|works|would do))?\s*,?\s*\b(?:though|although|but|however|yet)\b"
     rf"(?:(?!\b(?:answer|correct|choose|pick|go with)\b)[^{_MARKS}]){{0,60}}"
-    rf"{_M}{_W}*(?:is )?(?:possible|plausible)?{_W}*(?:too|also|as well)?{_W}*$"
+    rf"{_M}{_W}*(?:(?:is|would be|works?|fits?)\b{_W}*)?(?:possible|plausible|fine|ok|okay|right)?"
+    rf"{_W}*(?:too|also|as well)?{_W}*$"
 )
 _STATED = _pattern(
     rf"\b{_WORDS['noun']}\b(?:{_W}+\w+){{0,8}}?{_W}*{_COPULA}{_W}*{_FILL}({_M})",
-    rf"\b(?:answer|pronoun|option|choice|letter)\s+({_M})",
+    rf"\b(?:answer|pronoun|option|choice|letter|response|reply)\s+({_M})",
     rf"\b(?:fill\w*|replac\w+|complet\w+)\b(?:{_W}+\w+){{0,6}}?{_W}+(?:with|by|as){_W}+{_FILL}({_M})",
     rf"\b{_WORDS['verb']}\b{_W}+{_FILL}({_M})",
     rf"{DROPPED}{_W}*(?:but|rather|instead){_W}+{_FILL}({_M})",
+    rf"[,;]\s*but{_W}+{_FILL}({_M}){_W}*$",
+    rf"{DROPPED}[^.{_MARKS}]{{0,30}},{_W}*({_M}){_W}+(?:does|did|is|was|do)\b",
+    rf"\b{_WORDS['retracting']}{_W}+{_FILL}({_M}){_ENDS}",
+    rf"({_M}){_W}*[✅✓✔☑]",
     rf"({_M}){_W}+{_WORDS['fits']}\b[^,;:\ue000-\uf8ff]{{0,60}}?\b{_WORDS['well']}\b",
     rf"({_M}){_W}+(?:fits|works)\b",
 )
@@ -83,6 +98,8 @@ _TOLD = _pattern(
 _INTRODUCED = _pattern(rf"^[^\ue000-\uf8ff]{{0,60}}[,:]{_W}*{_FILL}({_M}){_W}*$")
 _DOUBTFUL = _pattern(rf"\b{_WORDS['doubt']}\b", r"n't\b")
 _CORRECTS = _pattern(rf"\b{_WORDS['correcting']}\b")
+_RETRACTS = _pattern(rf"^{_W}*(?:\w+{_W}+)?{_WORDS['retracting']}\b")
+_GUESSES = _pattern(rf"{_W}*i(?:'d| would)? {_WORDS['verb']}{_W}+{_FILL}{_M}{_W}*$")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -92,12 +109,13 @@ def committed(text: str, *, is_prose: bool) -> str | None:
         return CONTRADICTION
     concluded_by = _CONCLUDED_IN_PROSE if is_prose else _CONCLUDED_SHORT
     stated, leading, concluded, narrated = list[str](), list[str](), list[str](), list[str]()
-    for match in _SENTENCE.finditer(_NEXT_CLAUSE.sub(".", _ARTICLES.sub("", text))):
-        if "?" in match[0]:
+    for match in _SENTENCE.finditer(_NEXT_CLAUSE.sub(".", _TRAILS_ON.sub(", ", _ARTICLES.sub("", text)))):
+        if "?" in match[0] and not _GUESSES.match(match[0]):
             continue
-        sentence = _without_mentions(match[0].rstrip(".! "))
+        sentence = _without_mentions(match[0].rstrip(".!? "))
         statement = _last(_STATED, sentence)
-        if statement and stated and statement[0] != stated[-1] and _CORRECTS.search(sentence):
+        is_other = bool(stated) and statement != stated[-1:] and _CORRECTS.search(sentence)
+        if statement and (is_other or _RETRACTS.search(sentence)):
             stated.clear()
             leading.clear()
         stated += statement
@@ -114,7 +132,7 @@ def committed(text: str, *, is_prose: bool) -> str | None:
 
 def _without_mentions(sentence: str) -> str:
     """Return a sentence in which the options that are mentioned and not chosen have no mark of their own."""
-    sentence = _SAME.sub(r"\1", _REJECTED.sub(DROPPED, sentence))
+    sentence = _SAME.sub(r"\1", _REJECTED.sub(DROPPED, _AMONG.sub("", sentence)))
     sentence = _INSTEAD.sub(f"{DROPPED} but ", sentence)
     for shared in (_JOINED, _HALF_OFFERED, _ALSO):
         sentence = shared.sub(SHARED, sentence)

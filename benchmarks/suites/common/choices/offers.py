@@ -67,7 +67,7 @@ def offer(
     parts: dict[str, set[int]] = {}
     for place, forms in enumerate(texts):
         for form in map(words_of, forms):
-            for spelling in {form, _ARTICLE.sub("", form)} - {""}:
+            for spelling in {form, _ARTICLE.sub("", form), _SPELLED.get(form, form)} - {""}:
                 whole.setdefault(spelling, set()).add(place)
     for place, forms in enumerate(texts if is_prose else ()):
         for part in set(_parts(forms)) - whole.keys() if place != undetermined else ():
@@ -86,16 +86,21 @@ def offer(
     )
 
 
+_SPELLED = {"one": "1", "two": "2", "three": "3", "four": "4", "2": "two", "3": "three", "4": "four"}
 _ARTICLE = re.compile(r"^(?:the|an?) (?=.)")
 _END = re.compile(r"[.!?,;](?=\W*$)")
 _AFTER_NOUN = re.compile(r"\b(?:from|of|with|who|whose|in|at|without)\b")
 
 
 def _parts(forms: Sequence[str]) -> Iterator[str]:
-    """Yield the noun of an option in several words, and the first word of a name: "landlord", "Jamal"."""
+    """Yield an option's noun, the rest of it with "one", and a name's first word: "landlord", "tall one", "Jamal"."""
     for form in forms:
         noun = WORDS.findall(_AFTER_NOUN.split(plain(form), maxsplit=1)[0])
         if 1 < len(noun) <= LONGEST_NAME and noun[-1] != "one":
             yield noun[-1].casefold()
+            words = words_of(form).split()
+            rest = [*words[: len(noun) - 1], "one", *words[len(noun) :]][words[0] in ("the", "my", "a", "an") :]
+            if len(rest) > 1:
+                yield " ".join(rest)
             if all(word.istitle() for word in noun) and noun[0] != "The":
                 yield noun[0].casefold()

@@ -13,7 +13,7 @@ _KNOW = (
     r"|ascertain(?:ed)?)"
 )
 _INFORMATION = r"(?:info|information|context|evidence|details?|data|clues?|indication|mention|hint|basis|proof)"
-_SOURCE = r"(?:context|passage|text|sentence|story|paragraph|question|information|scenario|description)"
+_SOURCE = r"(?:it|context|passage|text|sentence|story|paragraph|question|information|scenario|description)"
 _STATE = (
     r"(?:say|specify|state|mention|tell|indicate|reveal|clarify|disclose|make (?:it )?clear"
     r"|provide (?:that|this|it|(?:any |enough |the )?info(?:rmation)?))"
@@ -21,13 +21,15 @@ _STATE = (
 _STATED = r"(?:specified|stated|mentioned|given|provided|indicated|told|said)"
 SAYS_UNDETERMINED = re.compile(
     rf"\b(?:unknown|undetermined|undeterminable|unclear|unanswerable|indeterminate|inconclusive|unspecified|unstated"
-    r"|ambiguous|uncertain|(?:do not|don t|does not|doesn t) know|no idea"
-    r"|(?:not|isn t|wasn t|never) (?:answerable|known|clear|determinable|determined|certain|sure)"
-    rf"|(?:not|isn t|wasn t|never) (?:explicitly |clearly )?{_STATED}"
+    r"|ambiguous|uncertain|unsure|(?:do not|don t|does not|doesn t) know|no idea|no clue|idk|but not (?:who|which)"
+    r"|leaves? (?:this|it|that) open|left open"
+    r"|(?:not|\w+n t|never) (?:answerable|known|clear|determinable|determined|certain|sure)"
+    rf"|(?:not|isn t|wasn t|aren t|weren t|never) (?:explicitly |clearly )?{_STATED}"
     rf"|(?:not|\w*n t) (?:have |has |provide |give |contain |offer |include )?(?:enough|sufficient|any) {_INFORMATION}"
     rf"|(?:insufficient|too little|no|not enough|lack of) (?:\w+ )?{_INFORMATION}"
     rf"|{_INFORMATION} (?:\w+ )?(?:is not|isn t|are not|aren t) (?:enough|sufficient)"
-    rf"|nothing (?:in the {_SOURCE} )?(?:that |which |to )?(?:says?|tells?|states?|indicates?|suggests?|shows?)"
+    rf"|nothing (?:(?:in|from) the {_SOURCE} )?(?:that |which |to )?(?:says?|tells?|states?|indicates?|suggests?|shows?"
+    r"|points? to)"
     rf"|{_SOURCE} (?:does not|doesn t|did not|didn t|never) (?:explicitly |clearly |actually |really )?{_STATE}s?"
     rf"|{_CANNOT} (?:be )?(?:\w+ly )?{_KNOW})\b"
 )
