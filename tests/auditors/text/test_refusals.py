@@ -46,10 +46,10 @@ class TestLabelledReplies:
 
     @pytest.mark.parametrize("part", PARTS)
     def test_the_manual_states_what_the_command_prints(self, part: Part) -> None:
-        """The manual and the evidence have the command's summary, and the evidence every line of the held-out part."""
+        """The evidence has the summary of both parts and every line of the held-out part, whose summary the manual has."""
         printed = [" ".join(line.split()) for line in "\n".join(report(part)).splitlines() if line.strip()]
         manual, evidence = map(_lines, (DOCS / "auditors.md", DOCS / "evidence" / "refusals.md"))
-        assert [line for line in printed[:2] if line not in manual] == []
+        assert part == "development" or [line for line in printed[:2] if line not in manual] == []
         measured = printed if part == "held-out" else printed[:2]
         assert [line for line in measured if line not in evidence] == []
 
