@@ -253,7 +253,7 @@ async def of_stream(
 
 
 async def facets(database: Database, among: Sequence[str] | None = None) -> dict[str, list[tuple[str | None, int]]]:
-    """Count models, tags, keys and groups of these exchanges, or of the newest 1,000: the most frequent values first."""
+    """Count models, tags, keys and groups of these exchanges, or of the newest 1,000; frequent values first."""
     received = sa.select(exchanges.c.model, exchanges.c.tag, exchanges.c.key_name.label("key"))
     scored = sa.select(measurements.c.group_name.label("group")).where(measurements.c.group_name.is_not(None))
     if among is None:
