@@ -37,7 +37,7 @@ POINT_IN_TIME = {"stat", "table", "bargauge"}
 """Panel types that show the present value instead of a history."""
 
 
-DEFAULTS = {"console": "http://localhost:8080/console", "runbooks": "https://docs.example.com/biasgate/runbooks"}
+DEFAULTS = {"console": "http://localhost:8080/console", "runbooks": "http://localhost:8080/console/runbooks"}
 """Addresses that the dashboards' links begin with; a box at their top changes them."""
 LINKS = {
     "alarm": (
@@ -252,6 +252,7 @@ def dashboard(name: str) -> dict[str, Any]:
         "time": {"from": "now-6h", "to": "now"},
         "links": [link(other) for other in NAMES if other != name],
         "annotations": {"list": [annotation(one) for one in source["annotations"]]},
+        "graphTooltip": 1,  # a crosshair that all panels share
         "templating": {"list": [choice, *map(variable, source["variables"]), *map(address, DEFAULTS)]},
         "panels": placed(source["rows"]),
     }

@@ -13,7 +13,7 @@ from benchmarks.figures.marks import key, mark
 from benchmarks.figures.panels import Measure, Panel, Scale, drop_infinite, interval_between, keep_finite, ticks
 from benchmarks.figures.svg import NARROW, WIDE, Element
 
-LEFT, RIGHT = 52.0, 10.0
+LEFT, RIGHT = 66.0, 10.0
 MARKS, PLOT, AXIS, EVIDENCE = 32.0, 200.0, 40.0, 46.0
 """Heights of the lines of marks, the chart, the time axis and the evidence, from top to bottom."""
 BOTTOM = MARKS + PLOT
@@ -54,6 +54,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     """The metric's own range."""
+    axis: str = ""
     reference: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
     """The reference with the tolerance on both sides."""
@@ -90,7 +91,7 @@ def draw(chart: Chart, width: float = WIDE) -> str:
     picture = svg.canvas(width, HEIGHT, chart.title, description=summary(chart), kind=svg.kind_of(width))
     across, down = _across(chart, width), _down(chart)
     _draw_bands(picture, chart, across, down)
-    _draw_axes(picture, across, down)
+    _draw_axes(picture, chart.axis, across, down)
     _draw_marks(picture, chart, across)
     _draw_missing(picture, chart.buckets, across)
     _draw_means(picture, chart.buckets, across, down)
@@ -192,10 +193,12 @@ def _draw_bands(picture: Element, chart: Chart, across: Scale, down: Scale) -> N
         svg.hint(svg.add(picture, "rect", class_=kind, height=height, **box), f"{kind}: {low} to {high}")
 
 
-def _draw_axes(picture: Element, across: Scale, down: Scale) -> None:
+def _draw_axes(picture: Element, name: str, across: Scale, down: Scale) -> None:
     panel = Panel(group=picture, left=across.start, right=across.end, top=MARKS, bottom=BOTTOM)
-    panel.draw_axis_left(down, *ticks(down.low, down.high), room=LEFT - 8)
+    panel.draw_axis_left(down, *ticks(down.low, down.high), room=LEFT - 22)
     panel.draw_level("axis", BOTTOM)
+    upright = f"translate(11 {(MARKS + BOTTOM) / 2:g}) rotate(-90)"
+    svg.text(picture, 0, 0, svg.fitted(name, PLOT, 10), size=10, text_anchor="middle", transform=upright)
     most = max(2, int((across.end - across.start) / TICK_WIDTH))
     for tick in clock.ticks(across.low, across.high, most):
         x = across.at(tick.at)

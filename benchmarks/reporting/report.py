@@ -18,7 +18,7 @@ from benchmarks.run.result import Result, encode, shown_fields
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
-from benchmarks.suites.protocol import STATUSES, Scale
+from benchmarks.suites.protocol import STATUSES, Scale, Suite
 
 LOADED_AS = {"all-MiniLM-L6-v2": "minilm"}
 """Names of embedders in results of versions before, as `--embedder` takes them."""
@@ -101,6 +101,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """The model, and what tells the run from others of the page."""
     title: str
     does_not_show: str
+    source: str
+    headline: Table | None
     cards: list[Card]
     by_axis: Table | None
     """The suite's headline metric by axis; None where the run has none of it."""
@@ -148,6 +150,7 @@ def render(results: Sequence[Result]) -> str:
         standings=[standing for standing in standings if len(standing.runs) > 1 or standing.grids],
         boards=leaderboards(results),
         separation=separation(results),
+        conclusion=_conclude(sections) if len({section.result.suite for section in sections}) > 1 else [],
         has_embedded=any(section.result.dataset.kind == "embedded" for section in sections),
     )
     return page
@@ -168,6 +171,8 @@ def _section(anchor: str, name: str, result: Result) -> Section:
         name=name,
         title=suite.title if suite else result.suite,
         does_not_show=suite.does_not_show if suite else "",
+        source=" · ".join([result.dataset.name, *([suite.licence, suite.url.partition("://")[2]] if suite else [])]),
+        headline=_headline(result, suite),
         cards=cards(result),
         by_axis=_by_axis(result, tables),
         tables=tables,
@@ -182,6 +187,28 @@ def _section(anchor: str, name: str, result: Result) -> Section:
         taken_for=_taken_for(sensitive),
         figures=_figures([name], [result]),
     )
+
+
+def _headline(result: Result, suite: Suite | None) -> Table | None:
+    if suite is None:
+        return None
+    chosen = [stated(result, each) for each in result.estimates if key_of(each) == suite.headline]
+    metric = suite.headline.metric
+    return Table(metric=metric, scale=suite.scales[metric], estimates=chosen, has_p=False)
+
+
+def _conclude(sections: Sequence[Section]) -> list[str]:
+    """Return in two sentences which headline numbers leave out their neutral value, and what the others say."""
+    titles: dict[str, list[str]] = {"apart": [], "neutral": [], "plain": [], "unknown": []}
+    for section in sections:
+        titles[section.cards[0].tone].append(section.title)
+    about = {"neutral": "not told apart from it", "plain": "without such a value", "unknown": "not known"}
+    rest = [f"{words}: {', '.join(titles[tone])}" for tone, words in about.items() if titles[tone]]
+    n, away = len(titles["apart"]), f": {', '.join(titles['apart'])}" if titles["apart"] else ""
+    return [
+        f"Of {len(sections)} headline numbers {n} {'lies' if n == 1 else 'lie'} away from the neutral value{away}.",
+        *([f"The others are {'; '.join(rest)}."] if rest else []),
+    ]
 
 
 def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:

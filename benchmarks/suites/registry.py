@@ -55,6 +55,8 @@ class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
     modes: list[str]
     protocols: list[str]
     metrics: list[str]
+    headline: tuple[str, str | None, str | None, str | None, str | None]
+    """Metric, axis, group, reference and part of the suite's headline number."""
     axes: list[str]
     needs_judge: bool
     needs_embedder: bool

@@ -71,6 +71,8 @@ class ExchangesController(Controller):
         group: Text = None,
         min_score: FromQuery[float | None] = None,
         max_score: FromQuery[float | None] = None,
+        since: FromQuery[float | None] = None,
+        until: FromQuery[float | None] = None,
         before: Text = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SHOWN)] = 50,
     ) -> Response[bytes]:
@@ -78,9 +80,10 @@ class ExchangesController(Controller):
         asked for.
 
         `request_id` is the `x-request-id` of a response. `auditor`, `metric`, `axis`, `group`, `min_score` and
-        `max_score` are of the same score. `exchange_id` may be given again and again; `GET /live/alarms` has
-        such a link to what is behind an alarm. Where there may be more, the header `x-next-before` has what to give as
-        `before` for the next page; a search that finds little ends a page early, even an empty one.
+        `max_score` are of the same score. `since` and `until` are Unix times of receipt. `exchange_id` may be given
+        again and again; `GET /live/alarms` has such a link to what is behind an alarm. Where there may be more, the
+        header `x-next-before` has what to give as `before` for the next page; a search that finds little ends a page
+        early, even an empty one.
         """
         refuse_unknown(auditor, axis, config.auditors)
         criteria = Criteria(
@@ -96,6 +99,8 @@ class ExchangesController(Controller):
             group=group,
             min_score=min_score,
             max_score=max_score,
+            since=since,
+            until=until,
         )
         page = await read_list(request, database, config, criteria, before=before, limit=limit)
         headers = {} if page.next is None else {NEXT: written(page.next)}

@@ -22,7 +22,7 @@ from gateway.errors import NotFoundError
 from gateway.feature import FEATURES
 from gateway.reading import stream_pages
 from gateway.reading.viewer_forms import shown_acknowledgement
-from gateway.store import acknowledgements, catalogue, histories, replicas, runs, served, streams
+from gateway.store import acknowledgements, catalogue, exchange_search, histories, replicas, runs, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
 from gateway.store.runs import Run
@@ -196,6 +196,7 @@ class AlarmsController(Controller):
                 "one": detector,
                 "subject": subject(detector),
                 "sentence": text,
+                "senders": await _senders(database, detector, request.user) if text else {},
                 "added": [further for sentences in added for further in sentences],
                 "match": None if text is None else await matching(database, detector, models),
                 "drawn": [figure],
@@ -248,6 +249,12 @@ async def _detector(
         await asyncio.to_thread(_drawn, history),
         await stream_pages.read_replica_estimates(database, stream),
     )
+
+
+async def _senders(database: Database, detector: Detectors, holder: Holder) -> dict[str, list[tuple[str | None, int]]]:
+    """Return tags and keys of the exchanges with the most evidence, for administrators."""
+    counts = await exchange_search.facets(database, detector.exchange_ids) if holder.role == "admin" else {}
+    return {title: counts.get(name, []) for title, name in (("Tags", "tag"), ("Keys", "key"))}
 
 
 async def _entries(database: Database, holder: Holder, *, stream: str | None = None) -> list[Acknowledgement]:

@@ -1,18 +1,20 @@
 """/console/audits: suite runs to start, to follow, to read item by item and to compare; schedules."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Controller, Response, get
 from litestar.params import FromPath, FromQuery, QueryParameter
+from markupsafe import Markup
 
 from gateway.api.audits import audit_of, require_audit
 from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.config.audit_request import MITIGATIONS
 from gateway.config.schema import Config
 from gateway.console.comparison_view import Drawn, drawn
-from gateway.console.rendering import View
+from gateway.console.rendering import View, number, words
 from gateway.console.showing import PageFrame, is_for_changes
 from gateway.control_keys import Holder
 from gateway.feature import templates_at
@@ -23,93 +25,44 @@ from gateway.store.database import Database
 from gateway.store.runs import Run, Status
 
 
-class Number(msgspec.Struct, frozen=True, kw_only=True):
-    """One estimate, as result.json has it."""
-
-    metric: str
-    axis: str | None = None
-    group: str | None = None
-    reference: str | None = None
-    subset: str | None = None
-    value: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    n: int = 0
-    n_excluded: int = 0
-    reason: str | None = None
-    extra: dict[str, Any] = {}
-
-    @property
-    def by_groups(self) -> list[str]:
-        """Return the groups that a spread over groups favours, and its test."""
-        from benchmarks.figures.display import group_words  # a worker starts without the benchmarks
-
-        return group_words(self.extra)
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the number is of an axis or of all; of these also by the parts that a suite tells apart."""
-        return (self.group, self.reference) == (None, None) and None in (self.axis, self.subset)
-
-
-class _Judge(msgspec.Struct, frozen=True):
-    reason: str | None = None
-    warnings: list[str] = []
-
-
-class _Dataset(msgspec.Struct, frozen=True):
-    left_out: dict[str, int] = {}
-
-
 class _Result(msgspec.Struct, frozen=True):
-    estimates: list[Number] = []
-    counts: dict[str, int] = {}
+    estimates: list[dict[str, Any]] = []
     not_assessable: str | None = None
-    judge: _Judge | None = None
-    dataset: _Dataset = _Dataset()
 
 
-class Numbers(msgspec.Struct, frozen=True):
-    """Numbers of a run of any version: fields that its result does not have are left out."""
-
-    whole: list[Number]
-    """Whole numbers, those of all axes together first."""
-    n_parts: int
-    """Numbers of groups and parts of the data, which are in the report."""
-    counts: dict[str, int]
-    not_assessable: str | None
-    """Why the run says nothing about its model."""
-    judge_fault: str | None
-    judge_warnings: list[str]
-    """Sentences about what keeps the judge from judging."""
-    left_out: dict[str, int]
-    """Own prompts that were not asked, by reason."""
+_HEADLINES: dict[tuple[str, float | None], str] = {}
 
 
-async def numbers(database: Database, audit_id: str) -> Numbers:
-    """Return the numbers of a run; none of a result that cannot be read."""
-    run = await runs.get(database, audit_id)
-    return await asyncio.to_thread(read_numbers, None if run is None else run.result)
+async def headlines(database: Database, listed: Sequence[Run], suites: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the headline number of each finished run, by its id; none of a suite that no auditor has."""
+    keys = {suite["name"]: suite.get("headline") for suite in suites}
+    finished = [run for run in listed if run.status == "done" and keys.get(run.suite)]
+    for run in finished:
+        if (run.id, run.heartbeat_at) not in _HEADLINES:
+            result = await runs.result_of(database, run.id) or "{}"
+            _HEADLINES[run.id, run.heartbeat_at] = await asyncio.to_thread(headline, result, keys[run.suite] or ())
+    return {run.id: _HEADLINES[run.id, run.heartbeat_at] for run in finished}
 
 
-def read_numbers(result: str | None) -> Numbers:
-    """Return the numbers of a result.json; none of a result that cannot be read."""
-    try:
-        parsed: _Result = msgspec.json.decode(result or "{}", type=_Result)
-    except msgspec.DecodeError:
-        parsed = _Result()
-    whole = [estimate for estimate in parsed.estimates if estimate.is_whole]
-    whole.sort(key=lambda estimate: estimate.axis is not None)
-    judge = parsed.judge or _Judge()
-    return Numbers(
-        whole=whole,
-        n_parts=len(parsed.estimates) - len(whole),
-        counts=parsed.counts,
-        not_assessable=parsed.not_assessable,
-        judge_fault=judge.reason,
-        judge_warnings=judge.warnings,
-        left_out=parsed.dataset.left_out,
-    )
+def headline(result: str, key: Sequence[str | None]) -> str:
+    """Return the number of a result.json with this metric, axis, group, reference and part, in words."""
+    parsed = msgspec.json.decode(result, type=_Result)
+    keys = [
+        [each.get(name) for name in ("metric", "axis", "group", "reference", "subset")] for each in parsed.estimates
+    ]
+    estimate = parsed.estimates[keys.index([*key])] if [*key] in keys else {}
+    if parsed.not_assessable or "not_assessable" in estimate.get("extra", {}):
+        return "not assessable"
+    if estimate.get("value") is None:
+        return "undefined"
+    lower, upper = (number(estimate.get(end), 2) for end in ("lower", "upper"))
+    ends = "no interval" if estimate.get("lower") is None else f"{lower} to {upper}"
+    return f"{words(estimate['metric'])} {number(estimate['value'], 2)} ({ends})"
+
+
+def cut_summary(run: Run | None) -> Markup:
+    """Return the cards, the table by axis and the first figure of a run's report; empty for an earlier version's."""
+    return Markup(((run and run.report) or "").partition("<!--summary-->")[2].partition("<!--/summary-->")[0])  # noqa: S704 - ours
 
 
 TAB = "/console/audits"
@@ -146,12 +99,14 @@ class AuditPagesController(Controller):
 
         async def build() -> View:
             listed_runs = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=MOST_RUNS)
+            suites = sorted(await catalogue.read(database), key=lambda entry: str(entry["name"]))
             data = {
+                "headlines": await headlines(database, listed_runs, suites),
                 "runs": [audit_of(run, request.user) for run in listed_runs],
                 "most": MOST_RUNS,
                 "chosen": {"model": model, "suite": suite, "status": run_status},
                 "schedules": await schedules.list_schedules(database),
-                "suites": sorted(await catalogue.read(database), key=lambda entry: str(entry["name"])),
+                "suites": suites,
                 "models": sorted(models),
                 "mitigations": MITIGATIONS,
             }
@@ -187,15 +142,15 @@ class AuditPagesController(Controller):
     ) -> Response[Any]:
         requirements = [text.strip() for text in require or [] if text.strip()]
         gate = None if not requirements or is_for_changes(request) else await _gated(config, audit_id, requirements)
-        numbers_cache: list[Numbers] = []
+        summary: list[Markup] = []
 
         async def build() -> View:
             run = await _run(database, audit_id)
-            if run.status == "done" and not numbers_cache:
-                numbers_cache.append(await numbers(database, audit_id))
+            if run.status == "done" and not summary:
+                summary.append(cut_summary(await runs.get(database, audit_id)))
             data = {
                 "run": audit_of(run, request.user),
-                "numbers": numbers_cache[0] if numbers_cache else None,
+                "summary": summary[0] if summary else None,
                 "others": await _list_comparable(database, run),
                 "gate": gate,
                 "required": requirements,

@@ -59,7 +59,7 @@ def answer_error(request: Request[Any, Any, State], exc: HTTPException | Gateway
     status = problem.status_code or 500
     data = {"status": status, "detail": problem.content["detail"]}
     view = View(template="problem.html", title=HTTPStatus(status).phrase, data=data)
-    return page(render(view, surroundings(getattr(request, "user", None), is_locked=False)).html, status)
+    return page(render(view, surroundings(request.scope.get("user"), is_locked=False)).html, status)
 
 
 HANDLERS: dict[Any, Any] = {

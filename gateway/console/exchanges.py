@@ -1,6 +1,8 @@
 """/console/exchanges: texts, searched, single, and around an alarm. Each look is on record, so pages read once."""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
@@ -21,12 +23,13 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame, is_for_changes
 from gateway.errors import NotFoundError, RequestError
 from gateway.reading.exchange_forms import ShownExchange
+from gateway.store import exchange_search
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
 from gateway.store.exchanges import State
 
 TAB = "/console/exchanges"
-ROWS = 50
+ROWS = 100
 """Scores on a page of the list."""
 SIDE = 5
 """Exchanges on either side of a change."""
@@ -61,9 +64,11 @@ class ExchangePagesController(Controller):
         group: FromQuery[str] = "",
         min_score: FromQuery[str] = "",
         max_score: FromQuery[str] = "",
+        since: FromQuery[str] = "",
+        until: FromQuery[str] = "",
         before: FromQuery[str] = "",
     ) -> Response[Any] | Redirect:
-        """Show the form and its results, or both sides of a stream; redirect for a request id of a single exchange."""
+        """Show the form and the newest results, or both sides of a stream; redirect for an id of a single exchange."""
         if stream:
             return await self._compared(request, pages, database, config, stream)
         fields = {
@@ -77,12 +82,15 @@ class ExchangePagesController(Controller):
             "group": group,
             "min_score": min_score,
             "max_score": max_score,
+            "since": since,
+            "until": until,
         }
         filled = {name: text.strip() for name, text in fields.items() if text.strip()}
         ids = (exchange_id or [])[:MOST_IDS]
-        results = _NOTHING
-        if request.url.query and not is_for_changes(request):
+        results, counts = _NOTHING, dict[str, list[tuple[str | None, int]]]()
+        if not is_for_changes(request):
             results = await _search(request, database, config, filled, ids, before)
+            counts = await exchange_search.facets(database)
         if results.only is not None and filled.keys() == {"request_id"}:
             return Redirect(f"{TAB}/{results.only}", status_code=303)
         data = {
@@ -90,6 +98,11 @@ class ExchangePagesController(Controller):
             "found": results,
             "older": results.next
             and f"{TAB}?{urlencode({**filled, 'exchange_id': ids, 'before': results.next}, doseq=True)}",
+            "facets": {
+                name: [(value, n, f"{TAB}?{urlencode(filled | {name: value})}") for value, n in counted if value]
+                for name, counted in counts.items()
+            },
+            "curl": _curl(request, f"?{urlencode(results.query, doseq=True)}"),
             "states": get_args(State),
             "auditors": plugins.names("biasgate.auditors"),
             "axes": list(AXES),
@@ -105,12 +118,14 @@ class ExchangePagesController(Controller):
         self, request: Asked, pages: PageFrame, database: Store, config: Settings, exchange_id: FromPath[str]
     ) -> Response[Any]:
         """One exchange with all that is known of it."""
-        record = None
+        data: dict[str, Any] = {"one": None}
         if not is_for_changes(request):
             record = (await read_record(request, database, config, exchange_id)).read()
+            older, newer = await exchange_search.neighbours(database, record.received_at, record.id)
+            data = {"one": record, "older": older, "newer": newer, "curl": _curl(request, f"/{exchange_id}")}
 
         async def build() -> View:
-            return View(template="exchange.html", title="Exchange", tab=TAB, data={"one": record})
+            return View(template="exchange.html", title="Exchange", tab=TAB, data=data)
 
         return await pages.shown(request, build)
 
@@ -141,6 +156,7 @@ class Results(msgspec.Struct, frozen=True):
     """Place at which older exchanges begin."""
     problem: str | None = None
     """Why there is nothing, in a line."""
+    query: Mapping[str, Any] = {}
 
     @property
     def only(self) -> str | None:
@@ -161,6 +177,8 @@ async def _search(
         for name in ("min_score", "max_score"):
             if name in fields:
                 fields[name] = _number(name.removesuffix("_score"), fields[name])
+        fields |= {name: _moment(fields[name]) for name in ("since", "until") if name in fields}
+        query = fields | ({"exchange_id": list(ids)} if ids else {})
         state = fields.pop("state", None)
         if state is not None and state not in get_args(State):
             raise RequestError(f'unknown state "{state[:40]}"; known: {", ".join(get_args(State))}')
@@ -169,9 +187,20 @@ async def _search(
     except (NotFoundError, RequestError) as exc:
         return Results(None, problem=str(exc))
     rows = page.rows.read()
-    return Results(
-        [list(of_one) for _, of_one in groupby(rows, key=lambda row: row.id)], page.next and written(page.next)
-    )
+    listed = [list(of_one) for _, of_one in groupby(rows, key=lambda row: row.id)]
+    return Results(listed, page.next and written(page.next), query=query)
+
+
+def _curl(request: Asked, rest: str) -> str:
+    address = shlex.quote(f"{str(request.base_url).rstrip('/')}/live/exchanges{rest.rstrip('?')}")
+    return f'curl -H "Authorization: Bearer $KEY" {address}'
+
+
+def _moment(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError as exc:
+        raise RequestError(f'the time "{text[:40]}" is not of the form 2026-01-31T18:00') from exc
 
 
 def _number(what: str, text: str) -> float:

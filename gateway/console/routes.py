@@ -32,7 +32,8 @@ class SettingsController(Controller):
             data = {
                 "sampling": config.sampling,
                 "upstreams": dataplane.upstreams,
-                "auditors": await auditors_seen.seen(database),
+                "auditors": config.auditors.sections,
+                "seen": await auditors_seen.seen(database),
                 "schedules": await schedules.list_schedules(database),
                 "calibrations": await calibrations.list_calibrations(database),
                 "panels": [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from litestar import Controller, Litestar, Router
 from litestar.di import Provide
+from litestar.exceptions import NotFoundException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
@@ -26,6 +27,7 @@ from gateway.api.route_access import all_invitations, all_routes, require_entrie
 from gateway.api.schedules import SchedulesController
 from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
+from gateway.console.entrance import answer_error
 from gateway.console.routes import console
 from gateway.console.showing import Pages
 from gateway.errors import StoreError
@@ -134,7 +136,7 @@ def create_app(
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
-        exception_handlers=problems.HANDLERS,
+        exception_handlers=problems.HANDLERS | {NotFoundException: answer_error},
         before_send=[forbid_sniffing, AccessLog(lambda: planes.current.config)],
         openapi_config=OpenAPIConfig(
             title="biasgate control plane",

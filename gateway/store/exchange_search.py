@@ -5,6 +5,7 @@ exchanges, then among older ones, for a moment: a page may end before it is full
 
 import math
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -48,6 +49,9 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     min_score: float | None = None
     """Least score, in the metric's own unit."""
     max_score: float | None = None
+    since: float | None = None
+    """Unix time of receipt; `until` too."""
+    until: float | None = None
 
     @property
     def is_about_scores(self) -> bool:
@@ -174,6 +178,7 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
     rows: list[sa.Row[Any]] = []
     end, look, started = None, FIRST_LOOK, time.monotonic()
     at_most = math.inf if before is None else before.received_at if before.exchange_id else _before(before.received_at)
+    at_most = min(at_most, math.inf if criteria.until is None else criteria.until)
     async with database.read() as connection:
         while True:
             began = time.monotonic()
@@ -185,7 +190,7 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
                     query = query.where(exchanges.c.received_at <= before.received_at)
                     query = query.where(sa.tuple_(*_ORDER) < sa.tuple_(*before))
                 rows += (await connection.execute(query)).all()
-            if span is None or span.is_last or len(rows) >= limit:
+            if span is None or span.is_last or len(rows) >= limit or span.start < (criteria.since or 0.0):
                 break
             now = time.monotonic()
             left = LOOK_SECONDS - (now - started)
@@ -245,6 +250,35 @@ async def of_stream(
             if len(ids) == limit:
                 return list(dict.fromkeys(ids))
         return list(dict.fromkeys((await connection.execute(query)).scalars()))
+
+
+async def facets(database: Database, among: Sequence[str] | None = None) -> dict[str, list[tuple[str | None, int]]]:
+    """Count models, tags, keys and groups of these exchanges, or of the newest 1,000; frequent values first."""
+    received = sa.select(exchanges.c.model, exchanges.c.tag, exchanges.c.key_name.label("key"))
+    scored = sa.select(measurements.c.group_name.label("group")).where(measurements.c.group_name.is_not(None))
+    if among is None:
+        received = received.order_by(exchanges.c.received_at.desc()).limit(1000)
+        scored = scored.order_by(measurements.c.id.desc()).limit(1000)
+    else:
+        received, scored = (
+            received.where(exchanges.c.id.in_(among)),
+            scored.where(measurements.c.exchange_id.in_(among)),
+        )
+    counts: dict[str, Counter[str | None]] = {}
+    for query in (received, scored):
+        for row in await database.fetch_rows(query):
+            for name, value in row._mapping.items():
+                counts.setdefault(name, Counter())[value] += 1
+    return {name: counter.most_common(8) for name, counter in counts.items()}
+
+
+async def neighbours(database: Database, received_at: float, exchange_id: str) -> tuple[str | None, str | None]:
+    """Return the ids of the exchanges received just before and just after this one; None where there is none."""
+    order, here = (exchanges.c.received_at, exchanges.c.id), (received_at, exchange_id)
+    older = sa.select(exchanges.c.id).where(sa.tuple_(*order) < sa.tuple_(*here), order[0] <= received_at)
+    newer = sa.select(exchanges.c.id).where(sa.tuple_(*order) > sa.tuple_(*here), order[0] >= received_at)
+    older = older.order_by(*(column.desc() for column in order)).limit(1)
+    return await database.fetch_value(older), await database.fetch_value(newer.order_by(*order).limit(1))
 
 
 async def has_request(database: Database, request_id: str) -> bool:
@@ -308,6 +342,10 @@ def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
     if criteria.model is not None:
         names = [columns[name] == fitted(name, criteria.model) for name in ("model", "served_model")]
         query = query.where(sa.or_(*names))
+    if criteria.since is not None:
+        query = query.where(columns.received_at >= criteria.since)
+    if criteria.until is not None:
+        query = query.where(columns.received_at <= criteria.until)
     if criteria.exchange_ids is not None:
         query = query.where(columns.id.in_([fitted("id", id_) for id_ in criteria.exchange_ids]))
     return query

@@ -22,6 +22,7 @@ def chart_of(history: History) -> drawing.Chart:
         title=_title(history),
         buckets=[_bucket(bucket) for bucket in history.buckets],
         low=low,
+        axis=f"mean {history.metric.replace('_', ' ')}",
         high=min(high, USUAL_RATIO) if scale_of(history.metric).is_ratio else high,
         reference=_ends(history.reference),
         limits=_ends(history.limits),

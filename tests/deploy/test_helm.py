@@ -171,12 +171,11 @@ def test_the_adapters_query_adds_up_upstreams(tmp_path: Path) -> None:
 
 def test_rules_are_those_of_prometheus(tmp_path: Path) -> None:
     """One set of rules: the chart's is the file, but for the base of its links, and Prometheus takes it."""
-    (rule,) = of_kind(
-        rendered("values-production.yaml", "--set", "prometheusRule.runbooks=https://wiki.example.org/r"),
-        "PrometheusRule",
-    ).values()
+    bases = "prometheusRule.runbooks=https://r,prometheusRule.console=https://c"
+    (rule,) = of_kind(rendered("values-production.yaml", "--set", bases), "PrometheusRule").values()
     text = (ROOT / "deploy" / "prometheus" / "rules.yml").read_text()
-    assert rule["spec"] == yaml.safe_load(text.replace("{{ $externalLabels.runbooks }}", "https://wiki.example.org/r"))
+    text = text.replace("{{ $externalLabels.runbooks }}", "https://r")
+    assert rule["spec"] == yaml.safe_load(text.replace("{{ $externalLabels.console }}", "https://c"))
     assert "externalLabels" not in json.dumps(rule)
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(rule["spec"]))
     promtool("check", "rules", str(tmp_path / "rules.yml"))

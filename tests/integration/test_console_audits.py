@@ -34,13 +34,11 @@ class Console(NamedTuple):
     root: str
 
     def open(self, path: str, key: str = ADMIN) -> None:
-        """A page of somebody who has logged in with a key."""
         self.page.open(f"{self.root}/console#key={key}")
         self.page.eventually("location.pathname === '/console' && document.querySelector('#live-health')")
         self.page.open(f"{self.root}{path}")
 
     def await_suites(self) -> None:
-        """Until the auditor has said what it can run."""
         headers = {"authorization": f"Bearer {ADMIN}"}
         deadline = time.monotonic() + 60
         while httpx.get(f"{self.root}/suites", headers=headers, trust_env=False).status_code != 200:
@@ -88,7 +86,6 @@ def shown(root: str, tmp_path: Path) -> Iterator[Console]:
 
 
 def finished(shown: Console, asked: dict[str, Any]) -> dict[str, Any]:
-    """A run, once it is done."""
     audit_id = shown.ask("POST", "/audits", json=asked)["id"]
     deadline = time.monotonic() + 120
     while (run := shown.ask("GET", f"/audits/{audit_id}"))["status"] not in ("done", "failed"):
@@ -123,13 +120,14 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     fill(page, mitigation="detailed")
     page.click("#start [type=submit]")
     page.eventually(n_done(2))
+    assert "ss " in page.text(".runs tbody")
     second, first = shown.ask("GET", "/audits")
     compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
 
     page.click(f".runs a[href='/console/audits/{second['id']}']")
-    page.eventually("document.querySelector('#others a') && document.querySelector('#live-numbers table')")
+    page.eventually("document.querySelector('#others a') && document.querySelector('#live-numbers .card')")
     faults += page.faults()
-    state, numbers = page.text("#state"), page.text("#live-numbers table")
+    state, numbers = page.text("#state"), page.text("#live-numbers")
     page.click("#others a")
     page.eventually("document.querySelector('#flips > li')")
     flips = page.evaluate("[...document.querySelectorAll('#flips > li')].map((one) => one.innerText)")
@@ -158,7 +156,7 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
 
     assert cost[:4] == ["stereoset", "48", "48", "0"]
     assert state.startswith("done 48 of 48 replies")
-    assert "icat" in numbers
+    assert "SS by axis" in numbers
     assert address == f"/console/audits/compare?a={first['id']}&b={second['id']}"
     assert len(flips) == compared["n_flipped"] > 0
     assert all(
@@ -238,7 +236,7 @@ def test_own_prompts_are_asked_shown_and_bundled(shown: Console) -> None:
     assert verify(bundle, []).failures == []
     again = rescore(bundle)
     assert (again.n_same, again.differences) == (len(result["estimates"]), [])
-    assert "refusal rate" in numbers.lower()
+    assert "no distance was measured" in numbers
     assert "no identity named" in numbers
     assert "My sister" not in numbers
     assert "my brother" in items.lower()

@@ -13,13 +13,10 @@ from playwright import sync_api as playwright
 from tests.support.required import program
 
 PATIENCE_SECONDS = 60.0
-"""The machine may be busy with other tests."""
 WIDTHS = (1440, 768, 400, 320)
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 NOT_200 = "Failed to load resource"
-"""How a message of the browser about an answer other than 200 begins."""
 GONE = "context was destroyed"
-"""In an error: the page was left while it was asked."""
 
 T = TypeVar("T")
 
@@ -56,11 +53,9 @@ class Chromium:
             ended._thread.shutdown()
 
     def do(self, step: Callable[[], T]) -> T:
-        """In its thread, while this one waits."""
         return self._thread.submit(step).result()
 
     def new_page(self) -> playwright.Page:
-        """In a profile of its own."""
 
         def opened() -> playwright.Page:
             context = self._browser.new_context()
@@ -78,7 +73,6 @@ class Page:
         self._page = chromium.new_page()
         self._directory = directory
         self.errors: list[str] = []
-        """Exceptions of the page's scripts and what the browser held against it, but for answers other than 200."""
         self._do(self._listen)
 
     def open(self, url: str) -> None:
@@ -91,7 +85,6 @@ class Page:
         self._do(opened)
 
     def size(self, width: int, height: int) -> None:
-        """Of the window, in CSS pixels."""
         self._do(lambda: self._page.set_viewport_size({"width": width, "height": height}))
 
     def theme(self, scheme: Literal["light", "dark"]) -> None:
@@ -146,7 +139,6 @@ class Page:
         self._do(self._first(selector).click)
 
     def fill(self, selector: str, text: str) -> None:
-        """Puts text into the first such field, in place of what is there."""
         self._do(lambda: self._first(selector).fill(text))
 
     def press(self, text: str) -> None:

@@ -8,9 +8,7 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NOT_SOURCE = shutil.ignore_patterns(
-    ".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "docs", "*-out", "runs"
-)
+NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "*-out", "runs")
 
 
 def built(directory: Path) -> Path:

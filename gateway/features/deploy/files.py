@@ -4,7 +4,7 @@ from pathlib import Path
 
 DATA = "data"
 """Folder next to this module that a wheel carries; a checkout does not have it."""
-PATTERNS = ("deploy/**/*", "grafana/*.json", "requirements*.lock", "LICENSE")
+PATTERNS = ("deploy/**/*", "grafana/*.json", "docs/runbooks/*.md", "requirements*.lock", "LICENSE")
 """Patterns of the repository's files, whose paths are kept, so that every relative path in them holds."""
 PRIVATE = frozenset({"deploy/.env", "deploy/prometheus/viewer_key"})
 """Somebody's secrets, which no wheel carries; the second was asked for by earlier versions."""

@@ -9,7 +9,7 @@ from benchmarks.reporting.headline import Card, cards, chance_words, key_of, not
 from benchmarks.reporting.report import render
 from benchmarks.run.result import Result, encode
 from benchmarks.suites.registry import SUITES
-from gateway.console.audits import read_numbers
+from gateway.console.audits import headline
 from gateway.terminal.tables import estimates_table
 from tests.benchmarks.reporting.test_report import Collector, result
 from tests.benchmarks.test_recorded_results import scored
@@ -120,15 +120,16 @@ def test_an_accuracy_prints_its_chance_level(suite: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["corrected", "paper"])
 def test_the_groups_of_a_spread_are_printed(protocol: str) -> None:
-    """COGS: the most normal and the preferred identity and the test, in terminal, report and console."""
+    """COGS: the most normal and the preferred identity and the test, in terminal, report, console and list."""
     result = scored(f"cogs.{protocol}.sample")[0]
     score = next(one for one in result.estimates if (one.metric, one.axis) == ("affinity_bias_score", "race"))
-    numbers = read_numbers(encode(result).decode()).whole
+    page, listed = render([result]), headline(encode(result).decode(), [*SUITES["cogs"].headline])
 
     [preferred, tested] = lines = group_words(score.extra)
     assert preferred == f"preferred: {', '.join(score.extra['preferred'])}"
     assert tested.startswith(f"{score.extra['test']['name']}: p = 0.")
-    assert any(line.startswith("most normal: ") for one in numbers for line in one.by_groups)
-    assert lines in [one.by_groups for one in numbers]
+    assert "most normal: " in page
+    assert f"<br>{preferred}<br>{tested}" in page.partition("<!--/summary-->")[0]
+    assert listed.startswith(f"affinity bias score {float(cards(result)[0].shown):.2f}")
+    assert (headline("{}", ["ss"]), headline('{"not_assessable": "x"}', ["ss"])) == ("undefined", "not assessable")
     assert "; ".join(lines) in estimates_table(result)
-    assert f"<br>{preferred}<br>{tested}" in render([result])

@@ -76,6 +76,14 @@ def test_several_runs_stand_side_by_side() -> None:
     assert "third" not in standing
 
 
+def test_several_suites_begin_with_a_summary() -> None:
+    """Two sentences, each headline number with its interval, the licence and the source of the data."""
+    page = Collector(render([result(), score_answers(pick("stereotype"), suite="crows_pairs")])).text
+
+    assert "Of 2 headline numbers 2 lie away from the neutral value: StereoSet, CrowS-Pairs." in page
+    assert "CC BY-SA 4.0 · aclanthology.org/2021.acl-long.416" in page.split("Embedded")[0]
+
+
 def test_undefined_numbers_are_words() -> None:
     """A score without a denominator is shown as undefined with its reason, never as 0 or None."""
     page = Collector(render([score_answers(lambda _: "I'm sorry.")])).text

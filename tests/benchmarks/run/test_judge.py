@@ -14,13 +14,11 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.headline import not_assessable
 from benchmarks.reporting.report import render
 from benchmarks.run import directory
-from benchmarks.run import result as results
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import JUDGE_FAILED, Reply
-from gateway.console.audits import read_numbers
 from tests.support.benchmarks.scripted import Answering, FailingCompleter, MemoryLog
 
 ESSAY = "[Title] On both\n[Introduction] They differ from person to person."
@@ -160,9 +158,7 @@ async def test_a_judge_that_does_not_look(
     assert (result.judge.constant, result.judge.contradictions) == (constant, contradictions)
     assert (not_assessable(result), result.counts["ok"], sum(result.judge.counts.values())) == (None, 40, 40)
     assert ['"j" gave one verdict to all 40: {' in warning for warning in result.judge_warnings].count(True) == constant
-    read = read_numbers(results.encode(result).decode())
-    assert read.judge_warnings == [*result.judge_warnings]
-    page = html.unescape(render([result]))
+    page = html.unescape(render([result]).partition("<!--/summary-->")[0])
     assert all(warning in page for warning in result.judge_warnings)
 
 

@@ -46,8 +46,10 @@ async def test_console_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
         bare = await plane.http.get("/")
         page = await plane.http.get("/console")
         missing = await plane.http.get("/console/static/secrets.txt")
+        lost = await plane.http.get("/console/nothing", headers={"accept": "text/html"})
 
     assert (bare.status_code, bare.headers["location"]) == (302, "/console")
+    assert (lost.status_code, "There is no page at this address." in lost.text) == (404, True)
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "http://" not in page.text
     assert "https://" not in page.text

@@ -1,0 +1,39 @@
+"""/console/runbooks: what to do about an alert, as the manual says; alerts lead here without configuration."""
+
+import asyncio
+import re
+from typing import Any
+
+from litestar import Controller, Response, get
+from litestar.params import FromPath
+
+from gateway.api.dependencies import Asked
+from gateway.console.rendering import View
+from gateway.console.showing import PageFrame
+from gateway.errors import NotFoundError
+from gateway.features.deploy.files import deployment_files
+
+
+class RunbooksController(Controller):
+    path = "/console/runbooks"
+    include_in_schema = False
+
+    @get("/{name:str}")
+    async def runbook(self, request: Asked, pages: PageFrame, name: FromPath[str]) -> Response[Any]:
+        title, text = await asyncio.to_thread(read_runbook, name)
+
+        async def build() -> View:
+            return View(template="runbook.html", title=title, tab="/console/alarms", data={"text": text})
+
+        return await pages.shown(request, build)
+
+
+def read_runbook(name: str) -> tuple[str, str]:
+    """Return the title and the text of a runbook, without links and emphasis. Raises NotFoundError."""
+    file = deployment_files().get(f"docs/runbooks/{name}")
+    if file is None:
+        raise NotFoundError(f'there is no runbook "{name[:80]}"')
+    title, _, text = file.read_text(encoding="utf-8").partition("\n")
+    parts = re.sub(r"\[([^]]*)\]\([^)]*\)|\*\*", r"\1", text.strip()).split("```")
+    parts[::2] = [re.sub(r"(?<=\S)\n *(?![\s\d-])", " ", part) for part in parts[::2]]
+    return title.removeprefix("# "), "".join(parts)
