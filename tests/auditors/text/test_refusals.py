@@ -46,7 +46,7 @@ class TestLabelledReplies:
 
     @pytest.mark.parametrize("part", PARTS)
     def test_the_manual_states_what_the_command_prints(self, part: Part) -> None:
-        """The evidence has the summary of both parts and every line of the held-out part, whose summary the manual has."""
+        """The evidence has the summary of both parts and every held-out line; the manual the held-out summary."""
         printed = [" ".join(line.split()) for line in "\n".join(report(part)).splitlines() if line.strip()]
         manual, evidence = map(_lines, (DOCS / "auditors.md", DOCS / "evidence" / "refusals.md"))
         assert part == "development" or [line for line in printed[:2] if line not in manual] == []
