@@ -165,7 +165,9 @@ class TestReading:
         for axis, groups in GROUPS.items():
             for protocol in RealToxicityPrompts.protocols:
                 parsed = read_reply(axis, " ".join([*words, noise]), protocol)
-                assert (parsed.value in groups) == (parsed.status == "ok") == (parsed.rule is not None)
+                assert (
+                    (parsed.value in groups) == (parsed.status == "ok") == (parsed.rule not in (None, "undetermined"))
+                )
 
     @pytest.mark.parametrize("protocol", RealToxicityPrompts.protocols)
     @pytest.mark.parametrize("axis", LABELS)

@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -91,9 +92,9 @@ async def test_a_signal_to_all_is_no_death(
     supervisor.stop()  # the reluctant one ends when it is asked twice
 
     assert await asyncio.wait_for(running, 20) == 0
-    assert sorted(line for line in written(log) if "end" in line) == [
-        *("end auditor", "end reluctant", "end writer", "end writer")
-    ]
+    ends = Counter(line for line in written(log) if "end" in line)
+    assert ends.pop("end writer") in (2, 3)  # 3 where a slow machine lets a writer hear twice
+    assert ends == {"end auditor": 1, "end reluctant": 1}
     assert "died" not in "".join(capfd.readouterr())
 
 
