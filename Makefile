@@ -31,10 +31,10 @@ check: .venv/.dev  ## lint, format, types, direction of imports and circles of t
 	$(BIN)/python .ci/import_circles.py biasgate gateway auditors benchmarks tests/support tools
 	$(BIN)/python .ci/house.py
 
-test: .venv/.dev  ## every area, without GPU, network and real vLLM: some ten minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
+test: .venv/.dev  ## every area, without GPU, network and real vLLM: some twelve minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
 	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm --ignore=tests/models -m "not long and not simulation and not network and not gpu and not vllm and not models" $(PYTEST_ARGS)
 
-test-long: .venv/.dev  ## kills, drains, upgrades, trainings and live alarms, which `make test` leaves out: ten minutes
+test-long: .venv/.dev  ## kills, drains, upgrades, trainings and live alarms, which `make test` leaves out: a quarter of an hour
 	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm --ignore=tests/models -m "long and not simulation and not network and not gpu and not vllm and not models" $(PYTEST_ARGS)
 
 test-simulations: .venv/.dev  ## every coverage simulation in full, of which the two above repeat a part: some twenty minutes
