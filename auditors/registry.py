@@ -1,10 +1,20 @@
 """Lists the live auditors, classes that entry points of the group "biasgate.auditors" name, and builds them."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
 from auditors.plugins import Registered
-from auditors.types import Auditor, AuditorSettings, HasForms, RegisteredAuditor, Servers
+from auditors.types import Auditor, AuditorSettings, RegisteredAuditor, Servers
+
+
+@runtime_checkable
+class HasForms(Protocol):
+    """A registered auditor with several forms."""
+
+    @classmethod
+    def form(cls, settings: AuditorSettings) -> type[RegisteredAuditor]:
+        """Return the class of the form that the section chooses."""
+
 
 MEMBERS = ("version", "needs_embedder", "asks_upstream", "built", "audit")
 

@@ -449,12 +449,3 @@ class RegisteredAuditor(Protocol):
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Auditor:
         """One that is ready to audit. Opens nothing."""
-
-
-@runtime_checkable
-class HasForms(Protocol):
-    """A registered auditor with several forms."""
-
-    @classmethod
-    def form(cls, settings: AuditorSettings) -> type[RegisteredAuditor]:
-        """Return the class of the form that the section chooses."""

@@ -2,7 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -10,9 +11,12 @@ import sqlalchemy as sa
 
 from benchmarks.reporting.compare import compare
 from benchmarks.reporting.flips import flipped
+from benchmarks.reporting.report import render
 from benchmarks.run import directory as run_directory
 from benchmarks.run.plan import Plan
+from benchmarks.run.result import decode
 from benchmarks.suites.protocol import Item, Reply
+from gateway.console.audits import cut_summary, headline
 from gateway.reading import run_items
 from gateway.store import run_responses, runs, tables
 from tests.support.benchmarks.scripted import pick, plan, write_run
@@ -202,3 +206,16 @@ async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:
         assert answer.status_code == 200
         assert "<script>alert(1)" not in answer.text
         assert "&lt;script&gt;alert(1)" in answer.text
+
+
+async def test_a_summary_has_no_markup_of_others(tmp_path: Path) -> None:
+    """The part of a report that the console shows as HTML escapes names and faults, and does not end at their marks."""
+    result = decode((write_run(tmp_path / "a", mixed) / "result.json").read_bytes())
+    hostile = "<!--/summary--><script>alert(1)</script>"
+    dataset = msgspec.structs.replace(result.dataset, left_out={hostile: 3})
+    page = render([msgspec.structs.replace(result, model=hostile, dataset=dataset)])
+    shown = cut_summary(cast(runs.Run, SimpleNamespace(report=page)))
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "<script" not in shown
+    assert 'class="cards"' in shown
+    assert headline("half a res", ("ss", None, None, None, None)) == "unreadable"
