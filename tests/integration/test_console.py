@@ -36,6 +36,7 @@ KEYED = (
 )
 ENVIRON = {"CONSOLE_ADMIN_KEY": KEY, "CONSOLE_VIEWER_KEY": VIEWER_KEY}
 HOSTILE = "<img src=x onerror=alert(1)> Who leads, asks ann@example.org?"
+"""Markup and an address, as a client may write them."""
 TEXT = "<img src=x onerror=alert(1)> Who leads, asks [email]?"
 PAGES = ("/console", "/console/alarms", "/console/fingerprints", "/console/coverage", "/console/settings")
 OF_RUNS = ("/console/fingerprints/suites", "/console/fingerprints/suites/crows_pairs")
@@ -46,8 +47,10 @@ class Console(NamedTuple):
     page: Page
     root: str
     alarm: dict[str, Any]
+    """The judge's alarm, as the API gives it."""
     running: Command
     pair_alarm: str = ""
+    """Stream of the alarm of the auditor `counterfactual`."""
 
     @property
     def alarm_path(self) -> str:
@@ -60,10 +63,12 @@ class Console(NamedTuple):
         self.page.open(f"{self.root}{path}")
 
     def texts(self, selector: str) -> list[str]:
+        """Return what a reader sees of each such element."""
         texts: list[str] = self.page.evaluate(f"[...document.querySelectorAll('{selector}')].map((it) => it.innerText)")
         return texts
 
     def enter(self, path: str = "/console", key: str = KEY) -> None:
+        """Log in on the way to a page."""
         self.open(path)
         self.page.eventually("document.querySelector('#login')")
         self.page.fill("#key", key)
@@ -411,6 +416,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     keyed.open("/console/exchanges?auditor=judge&since=1970-01-01T00:17&until=1970-01-01T00:17:09")
     n_within = len(keyed.texts(".found tbody tr"))
     keyed.open("/console/exchanges")
+    n_newest = len(keyed.texts(".found tbody tr"))
     page.click("[rel=next]")
     page.eventually("location.search.includes('before=')")
     n_left = len(keyed.texts(".found tbody tr"))
@@ -421,7 +427,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
 
     found = keyed.get(shlex.split(curl)[-1].removeprefix(keyed.root))
     assert newest.startswith(time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(found[0]["received_at"])))
-    assert facets.startswith("Model alias ")
+    assert facets == "Model alias 124 · gpt 60"
     assert (n_evidence, len(looks) - n_looks) == (len(keyed.alarm["exchange_ids"]), 2)
     assert looks[0]["filter"] == {"stream": keyed.alarm["stream"], "limit": 5}
     assert (len(before), len(since)) == (5, 5)
@@ -430,7 +436,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     assert "Mean of all 20 audits: −1.000" in means
     assert TEXT in single
     assert "The judge's reasons: none is kept" in single
-    assert (n_low, n_within, n_left > 0) == (20, 10, True)
+    assert (n_low, n_within, n_newest, n_left) == (20, 10, 34, 38)
     assert values.startswith("men")
     assert mistakes[0] == 'the minimum score "high" is not a number in the metric\'s unit'
     assert mistakes[1].startswith('unknown axis "gendre"')

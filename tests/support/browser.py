@@ -16,7 +16,9 @@ PATIENCE_SECONDS = 60.0
 WIDTHS = (1440, 768, 400, 320)
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 NOT_200 = "Failed to load resource"
+"""Beginning of the browser's message about an answer other than 200."""
 GONE = "context was destroyed"
+"""Part of an error: the page was left while a script of the test ran in it."""
 
 T = TypeVar("T")
 
@@ -53,9 +55,11 @@ class Chromium:
             ended._thread.shutdown()
 
     def do(self, step: Callable[[], T]) -> T:
+        """Run a step in the browser's thread, and wait for it."""
         return self._thread.submit(step).result()
 
     def new_page(self) -> playwright.Page:
+        """Open a page with a profile of its own."""
 
         def opened() -> playwright.Page:
             context = self._browser.new_context()
@@ -73,6 +77,7 @@ class Page:
         self._page = chromium.new_page()
         self._directory = directory
         self.errors: list[str] = []
+        """Exceptions of the page's scripts and complaints of the browser, but for answers other than 200."""
         self._do(self._listen)
 
     def open(self, url: str) -> None:
@@ -85,6 +90,7 @@ class Page:
         self._do(opened)
 
     def size(self, width: int, height: int) -> None:
+        """Set the size of the window, in CSS pixels."""
         self._do(lambda: self._page.set_viewport_size({"width": width, "height": height}))
 
     def theme(self, scheme: Literal["light", "dark"]) -> None:

@@ -1,5 +1,6 @@
 """The first-person auditor: what is drawn and sent, known contrasts from a real server, what is left out, failures."""
 
+import random
 import statistics
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from auditors.registry import build, need_embedder
 from auditors.text.names import BEARERS
 from auditors.types import AuditFailure, Exchange, Measurement, Servers
 from gateway.config.schema import FirstPersonConfig
+from gateway.features.first_person.auditor import FirstPersonAuditor
 from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS, draw
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
@@ -146,6 +148,20 @@ async def test_means_are_those_planted(world: World) -> None:
         planted = world.expected(key.metric, key.axis, key.group)
         assert abs(statistics.fmean(series.values) - planted) <= 4.5 * error, key
         assert (series.interval.lower or 0.0) - 1e-9 <= planted <= (series.interval.upper or 0.0) + 1e-9, key
+
+
+async def test_the_control_takes_off_chance_alone() -> None:
+    """Words drawn without regard to names have no excess in the mean, however far answers lie apart."""
+    rng, values = random.Random(5), list[float]()
+    async with scripted_server(lambda _: chat(" ".join(rng.choices("abcdefgh", k=4)))) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        auditor = FirstPersonAuditor(lambda _: completer, WordEmbedder())
+        for number in range(60):
+            result = measured(await auditor.audit(exchange(identity=f"chance {number}")))
+            values += [measurement.value or 0.0 for measurement in result if measurement.metric == DISTANCE]
+        await completer.aclose()
+
+    assert abs(statistics.fmean(values)) < 4 * statistics.stdev(values) / sqrt(60)
 
 
 @pytest.mark.parametrize(
