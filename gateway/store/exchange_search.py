@@ -260,10 +260,8 @@ async def facets(database: Database, among: Sequence[str] | None = None) -> dict
         received = received.order_by(exchanges.c.received_at.desc()).limit(1000)
         scored = scored.order_by(measurements.c.id.desc()).limit(1000)
     else:
-        received, scored = (
-            received.where(exchanges.c.id.in_(among)),
-            scored.where(measurements.c.exchange_id.in_(among)),
-        )
+        received = received.where(exchanges.c.id.in_(among))
+        scored = scored.where(measurements.c.exchange_id.in_(among))
     counts: dict[str, Counter[str | None]] = {}
     for query in (received, scored):
         for row in await database.fetch_rows(query):

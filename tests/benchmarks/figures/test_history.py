@@ -50,6 +50,7 @@ def test_means_lie_where_they_belong() -> None:
     assert [number(one, "cx") for one in marks] == pytest.approx([LEFT + step * x for x in (0.5, 1.5, 3.5)], abs=0.01)
     expected = [BOTTOM - (BOTTOM - TOP) * share for share in (1 / 6, 0.5, 5 / 6)]
     assert [number(one, "cy") for one in marks] == pytest.approx(expected, abs=0.01)
+    assert "mean score" in drawn(chart(bucket(0), axis="mean score")).itertext()
 
 
 def test_no_line_goes_over_a_period_without_a_mean() -> None:
@@ -131,7 +132,7 @@ def test_what_is_no_number_is_not_drawn(value: float | None) -> None:
 def test_hostile_names_are_text(title: str) -> None:
     """Well-formed markup that can be encoded, without a script, a style or an attribute that runs."""
     change = Change(at=START + 1, words=title)
-    figure = history.figure(chart(bucket(0), title=title, changes=[change], reason=title))
+    figure = history.figure(chart(bucket(0), title=title, axis=title, changes=[change], reason=title))
     svg = figure.parts[0].pictures[0].svg.encode().decode()
     found = ET.fromstring(f"<both>{svg}</both>")
 

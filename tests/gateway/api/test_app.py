@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.schema import OWN_PATHS
+from gateway.config.schema import OWN_PATHS, Config
 from tests.support.gateway.control_plane import control_plane
 
 
@@ -46,9 +46,13 @@ async def test_console_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
         bare = await plane.http.get("/")
         page = await plane.http.get("/console")
         missing = await plane.http.get("/console/static/secrets.txt")
+        settings = await plane.http.get("/console/settings")
+        login = await plane.http.get("/console/login")
         lost = await plane.http.get("/console/nothing", headers={"accept": "text/html"})
 
     assert (bare.status_code, bare.headers["location"]) == (302, "/console")
+    assert all(f">{name.replace('_', ' ')}</th>" in settings.text for name in Config().auditors.sections)
+    assert "server.admin_key_env" in login.text
     assert (lost.status_code, "There is no page at this address." in lost.text) == (404, True)
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "http://" not in page.text

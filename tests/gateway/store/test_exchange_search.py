@@ -56,6 +56,12 @@ async def test_each_criterion_finds_its_own(database: Database) -> None:
     ):
         assert await found(database, **criteria) == [("e2", -1.0)], criteria
     assert await found(database, auditor="judge") == [("e2", -1.0), ("e1", 2.0)]
+    of_second = {"model": [("gpt", 1)], "tag": [("trial", 1)], "key": [("app", 1)], "group": [("men", 1)]}
+    assert await exchange_search.facets(database, ["e2", "absent"]) == of_second
+    assert (await exchange_search.facets(database))["tag"] == [(None, 2), ("trial", 1)]
+    assert await exchange_search.neighbours(database, 2.0, "e2") == ("e1", "e3")
+    assert await exchange_search.neighbours(database, 3.0, "e3") == ("e2", None)
+    assert await found(database, since=1.5, until=2.5) == [("e2", -1.0)]
     assert await found(database, min_score=0.0) == [("e1", 2.0)]
     assert await found(database, state="audited") == []
     assert await found(database, tag="trial", group="women") == []
