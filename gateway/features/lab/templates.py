@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,8 @@ Example:
   biasgate audit templates --topics cooking,home_care --model m --base-url http://127.0.0.1:8000 --judge-model j \\
     --out templates.jsonl
 """
+MOST_TEMPLATES = 100
+"""Most templates of a topic: a reply of 2,048 tokens has room for as many."""
 _OF_PAPER = frozenset(template for topic in TOPICS for template in topic.templates)
 
 
@@ -43,9 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.out.exists():
         raise BenchmarkError(f"--out {arguments.out}: is there, with people's decisions: choose another")
+    if not 1 <= arguments.n <= MOST_TEMPLATES:
+        raise BenchmarkError(f"--n {arguments.n}: choose 1 to {MOST_TEMPLATES}")
     try:
-        candidates = asyncio.run(_propose(arguments))
-    except (CompletionError, msgspec.ValidationError) as exc:
+        topics = msgspec.convert(split(arguments.topics), list[Name])
+    except msgspec.ValidationError as exc:
+        raise BenchmarkError(f'--topics {arguments.topics}: write lower-case letters and "_", as home_care') from exc
+    try:
+        candidates = asyncio.run(_propose(arguments, topics))
+    except CompletionError as exc:
         raise BenchmarkError(f"no templates of --topics {arguments.topics}: {exc}") from exc
     if not candidates:
         raise BenchmarkError(f'"{arguments.model}" wrote no usable template of "{arguments.topics}": ask another')
@@ -56,13 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _propose(arguments: argparse.Namespace) -> list[Candidate]:
+async def _propose(arguments: argparse.Namespace, topics: Sequence[str]) -> list[Candidate]:
     server = arguments.base_url, arguments.api_key_env
     judging = arguments.judge_base_url or server[0], arguments.judge_api_key_env or server[1]
     async with asking(*server, 1) as writer, asking(*judging, 8) as completer:
         judge = JudgeClient(completer, arguments.judge_model)
         candidates: list[Candidate] = []
-        for topic in msgspec.convert(split(arguments.topics), list[Name]):
+        for topic in topics:
             messages = (Message("user", PROPOSAL.format(n=arguments.n, topic=topic.replace("_", " "))),)
             reply = await writer.complete(CompletionRequest(model=arguments.model, messages=messages, max_tokens=2048))
             written = dict.fromkeys(re.findall(FORM, reply.text or "")).keys() - _OF_PAPER

@@ -46,7 +46,8 @@ def test_templates_are_proposed_and_filtered(tmp_path: Path) -> None:
     with simulator_in_thread() as url:
         code, out, err = run_here(*propose, url, "--out", "t.jsonl")
         assert code == 0, err
-        assert "matching regex" in refused(*propose, url, "--out", "new", "--topics", "Cooking")
+        assert "lower-case letters" in refused(*propose, url, "--out", "new", "--topics", "Cooking")
+        assert "choose 1 to 100" in refused(*propose, url, "--out", "new", "--n", "0")
         assert "people's decisions" in refused(*propose, url, "--out", "t.jsonl")
     assert out.startswith("t.jsonl: 4 templates, 2 rejected, 0 without a verdict")
     first, factual, *_ = map(json.loads, (tmp_path / "t.jsonl").read_text().splitlines())
