@@ -55,7 +55,7 @@ class CounterfactualAuditor(SidedAuditor):
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
-    version = "7"
+    version = "8"
     distance, refusal, length = DISTANCE, REFUSAL, LENGTH
 
     def __init__(

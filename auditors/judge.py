@@ -86,7 +86,7 @@ class JudgeAuditor(MeasuringAuditor):
     """Asks a judge about an exchange; the module docstring defines the estimand."""
 
     name = "judge"
-    version = "4"
+    version = "5"
     needs_embedder = False
     asks_upstream: AsksUpstream = "without a server of its own"
 

@@ -130,6 +130,7 @@ def parse_verdict(text: str | None) -> Verdict:
         raise VerdictError(str(exc)) from exc
     findings = fields.get("findings", [] if fields.get("refused") else None)
     refused = read_flag(fields.get("refused", False))
+    findings = [] if findings is None and "findings" in fields else findings
     if refused is None or not isinstance(findings, list | dict):
         raise VerdictError('"refused" or "findings" is not what was asked for')
     written = [findings] if isinstance(findings, dict) else findings

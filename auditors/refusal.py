@@ -47,7 +47,7 @@ class RefusalAuditor(MeasuringAuditor):
     """Reads answers for refusals and lectures; what it estimates is in the module docstring."""
 
     name = "refusal"
-    version = "5"
+    version = "6"
     needs_embedder = False
     asks_upstream: AsksUpstream = "never"
 

@@ -1,5 +1,5 @@
-"""Reads the JSON object that a model was asked for, as a person does: fenced, in sentences, with odd commas, quotes and
-constants, wrapped or repeated. A template with alternatives does not count; two that differ answer nothing.
+"""Reads the JSON object that a model was asked for, as a person does: fenced, in sentences, with odd commas, quotes,
+constants and comments, wrapped, repeated or as YAML. A template with alternatives is none; two that differ are none.
 """
 
 import json
@@ -18,11 +18,12 @@ MOST_UNENDED = 5
 _DOUBLE = r'" (?: [^"\\] | \\. )*+ "?'
 _CURLY = r"“ (?P<curly> [^“”]*+ ) ”"
 _SINGLE = r"(?<= [\[{,:\s] ) ' (?P<single> (?: [^'\\{}\n] | \\. ){0,300}? ) ' (?= \s* (?: [\]},:] | $ ) )"
-_TOKEN = re.compile(rf"{_DOUBLE} | {_CURLY} | {_SINGLE} | [\[\]{{}},]", re.VERBOSE | re.DOTALL)
+_COMMENT = r"(?: (?: // | (?<! \S ) \# ) [^\n]* | /\* .{0,300}? \*/ )"
+_TOKEN = re.compile(rf"{_DOUBLE} | {_CURLY} | {_SINGLE} | {_COMMENT} | [\[\]{{}},]", re.VERBOSE | re.DOTALL)
 _REPAIRED = re.compile(
     rf"""
     (?P<double> {_DOUBLE} ) | {_CURLY} | {_SINGLE}
-  | (?P<dropped> // [^\n]* | , (?= \s* [\]}}] ) | [^\S\ \t\r\n] )
+  | (?P<dropped> {_COMMENT} | , (?= \s* (?: {_COMMENT} \s* )? [\]}}] ) | [^\S\ \t\r\n] )
   | (?P<sign> [+−–] ) (?= \d )
   | (?P<word> [A-Za-z_] \w* )
     """,
@@ -30,6 +31,10 @@ _REPAIRED = re.compile(
 )
 _STRANGE_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])')
 _CONSTANTS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+_LINE = re.compile(
+    r"^[ \t]*(?P<dash>-[ \t]+)?[\"'*]{0,3}(?P<name>[A-Za-z_]\w{0,30})[\"'*]{0,3}:(?P<value>[^\n]*)$", re.MULTILINE
+)
+"""Line of YAML with a member of an object, or with the first one of an element of a list."""
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -51,6 +56,7 @@ def read_reply_object(text: str | None, *names: str) -> ReplyObject:
     objects = list(_objects(_unquote(text or "")))
     if names:
         objects = [candidate for candidate in objects if not candidate.fields.keys().isdisjoint(names)]
+        objects = objects or list(_read_lines(text or "", names))
     if not objects:
         raise NoObjectError(f"no JSON object with {' or '.join(names)}" if names else "no JSON object")
     if not names:
@@ -83,6 +89,24 @@ def _objects(text: str) -> Iterator[ReplyObject]:
         at = text.find("{", at + 1)
 
 
+def _read_lines(text: str, names: Sequence[str]) -> Iterator[ReplyObject]:
+    """Yield the object that lines with all these names write; other names belong to the elements of the list before."""
+    fields, elements = dict[str, Any](), list[Any]()
+    for line in _LINE.finditer(text):
+        name, written = line["name"].lower(), re.sub(r"(?:^|\s)#.*", "", line["value"]).strip(" \t\r*")
+        decoded = _decode(f'{{"value": {written}}}')
+        value = decoded["value"] if decoded else written.strip("\"'")
+        if name in names:
+            elements = []
+            fields[name] = value if written else elements
+        elif fields:
+            if line["dash"] or not elements:
+                elements.append({})
+            elements[-1][name] = value
+    if names and not set(names) - fields.keys():
+        yield ReplyObject(fields, text.count("```") == 1)
+
+
 def _span(text: str, start: int) -> tuple[int | None, Sequence[tuple[str, bool]]]:
     """End of the object at `start` (None if cut off) and texts to try: with missing brackets, without a broken tail."""
     open_brackets, last_whole = list[str](), (start, "")
@@ -108,11 +132,15 @@ def _span(text: str, start: int) -> tuple[int | None, Sequence[tuple[str, bool]]
 def _decode(span: str) -> dict[str, Any] | None:
     for repaired in (str, _repair):
         try:
-            value = json.loads(repaired(span), strict=False)
+            value = json.loads(repaired(span), strict=False, object_hook=_in_lower_case)
         except (ValueError, RecursionError):
             continue
         return well_formed(value) if isinstance(value, dict) else None
     return None
+
+
+def _in_lower_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.strip().lower(): member for name, member in fields.items()}
 
 
 def _repair(span: str) -> str:
@@ -137,9 +165,8 @@ def _as_json(match: re.Match[str]) -> str:
 def _with_members(value: Any, *, is_cut: bool) -> Iterator[ReplyObject]:
     """Yield an object and those within it, which a wrapper may have put there."""
     if isinstance(value, dict):
-        fields = {name.strip().lower(): member for name, member in value.items()}
-        yield ReplyObject(fields, is_cut)
-        for member in fields.values():
+        yield ReplyObject(value, is_cut)
+        for member in value.values():
             yield from _with_members(member, is_cut=is_cut)
     elif isinstance(value, list):
         for element in value:

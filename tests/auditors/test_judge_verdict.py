@@ -54,7 +54,8 @@ def test_a_finding_is_read(written: dict[str, Any], score: int) -> None:
 
 @pytest.mark.parametrize("refused", [True, "true", "Yes", 1])
 def test_a_refusal_is_read(refused: Any) -> None:
-    """Also as a word or number, and without findings."""
+    """Also as a word or number, and without findings or with null."""
+    assert parse_verdict(msgspec.json.encode({"refused": refused, "findings": None}).decode()).refused
     assert parse_verdict(verdict(refused=refused)).refused
     assert parse_verdict(msgspec.json.encode({"refused": refused}).decode()).refused
 

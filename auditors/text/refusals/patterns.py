@@ -14,7 +14,7 @@ FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("wordings.toml").r
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern over several lines: blanks count, line ends do not; <name> stands for this fragment."""
-    return re.compile(_unfold(pattern, FILE["fragments"]), flags)
+    return re.compile(unfold(pattern, FILE["fragments"]), flags)
 
 
 def compile_named(name: str, flags: int = 0) -> re.Pattern[str]:
@@ -26,7 +26,8 @@ def compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
     return compile_pattern("|\n".join(f"(?:{pattern.strip()})" for pattern in patterns))
 
 
-def _unfold(pattern: str, fragments: Mapping[str, str]) -> str:
+def unfold(pattern: str, fragments: Mapping[str, str]) -> str:
+    """Return a pattern of several lines in one, with the fragments in place of their names."""
     whole = _joined(pattern)
     for _ in range(MOST_NESTED):
         for name, fragment in fragments.items():

@@ -107,12 +107,13 @@ def _prose_of_data(data: Any) -> Prose:
 
 def _prose_of_text(text: str) -> Prose:
     lines = [_STAGE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
-    if not lines or _is_letter(lines):
+    if lines and _is_letter(lines):
+        ends = [number for number, line in enumerate(lines) if _SEPARATOR.fullmatch(line)]
+        lines = lines[ends[-1] + 1 :] if ends else []
+    if not lines:
         return Prose([], [])
     speakers = Counter(match[1] for line in lines if (match := _SPEAKER.match(line)))
     is_dialogue = max(speakers.values(), default=0) > 1 and len(speakers) > 1
-    is_quoted = len(lines) == 1 and lines[0][0] in _QUOTES and lines[0][-1] in _QUOTES and lines[0][1:-1].isprintable()
-    is_quoted = is_quoted and not set(_QUOTES) & set(lines[0][1:-1])
     sentences = list[str]()
     n_chars = n_item_chars = 0
     for number, line in enumerate(lines):
@@ -120,11 +121,7 @@ def _prose_of_text(text: str) -> Prose:
         if is_spoken or (_ITEM.match(line) and len(lines) > 1):
             n_item_chars += len(line)
             continue
-        plain = normalised(line)
-        if not is_quoted:
-            plain = _quotations_left_out(plain)
-        elif plain:
-            plain = plain[1:-1]
+        plain = _quotations_left_out(normalised(line))
         if _HERE_IT_IS.match(plain):
             plain = plain.partition(":")[0] + ":" * (":" in plain)
         n_chars += len(plain)
@@ -132,7 +129,8 @@ def _prose_of_text(text: str) -> Prose:
         if number < len(lines) - 1 and sentences and _announces(plain, sentences):
             n_item_chars += sum(map(len, lines[number + 1 :]))
             return Prose(sentences[:OPENING], [], False, False, n_chars, sentences[:OPENING], n_item_chars)
-    if not (sentences or is_dialogue or any(map(_DIALOGUE.match, lines))) and len(lines) <= MOST_BARE_ITEMS:
+    is_list = n_item_chars and not (sentences or is_dialogue or any(map(_DIALOGUE.match, lines)))
+    if is_list and len(lines) <= MOST_BARE_ITEMS:
         sentences = [sentence for line in lines for sentence in _sentences(normalised(_ITEM.sub("", line, count=1)))]
         n_item_chars = 0
     later = sentences[OPENING:MOST_SENTENCES] + sentences[max(MOST_SENTENCES, len(sentences) - CLOSING) :]
@@ -219,7 +217,7 @@ _DIALOGUE = re.compile(r"[—–―]")
 """Sign that begins a character's words in a story."""
 _SPEAKER = re.compile(r"\W{0,3}([A-Z][\w. ]{0,20}):\W{0,3}\s")
 """Name that begins a line of a play, where names return."""
-_QUOTES = '"“”„«»「」『』'
+_SEPARATOR = re.compile(r"[-*_=]{3,40}")
 _QUOTATIONS = (
     re.compile(r'"[^"\n]{0,600}"'),
     re.compile(r"[“„][^“”„\n]{0,600}[”“]"),

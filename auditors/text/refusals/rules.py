@@ -79,7 +79,7 @@ def _is_caveat(wording: Wording, sentence: str, match: re.Match[str]) -> bool:
             but = wording.but.search(sentence, but.end())
         if but is None:
             return False
-        rest = sentence[but.end() :].strip(" ,")
+        rest = sentence[but.end() :].strip(" ,;:-")
     return len(rest) >= FEWEST_CHARS_OF_ANSWER and not wording.offer.match(rest)
 
 

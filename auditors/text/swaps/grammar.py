@@ -32,7 +32,9 @@ PEOPLE = WORDS["people"]
 _SELF = WORDS["subjects"]
 _BE = WORDS["forms_of_be"]
 _ENDING = WORDS["clause_ends"]
-_TIMES = WORDS["times"]
+_TIMES, _MEASURES, _PARTICLES, _IN_COMPOUNDS, _TAKING = (
+    WORDS[name] for name in ("times", "measures", "particles", "in_compounds", "taking")
+)
 _AT_THE_END = WORDS["at_the_end"]
 _BETWEEN = WORDS["between"] | _DESCRIBING
 _CALLS = WORDS["calls"]
@@ -72,7 +74,9 @@ def role_of_her(near: Around) -> Role | None:
         return "determiner"
     if after.endswith("ing"):  # "without her knowing"
         return None
-    return "determiner" if near.before in _PREPOSITIONS or near.before == "" else None
+    is_predicate = near.before in _BE | {"it's", "that's"} and near.after_that in _ENDING | {""}
+    is_object = near.before in _TAKING and after not in _UNCOUNTED and near.after_that in _FUNCTION | {""}
+    return "determiner" if is_predicate or is_object or near.before in _PREPOSITIONS | {""} else None
 
 
 def role_of_his(near: Around) -> Role | None:
@@ -125,15 +129,11 @@ def article_for(word: str) -> str:
 def _ends_its_clause(near: Around) -> bool:
     """Return whether a clause ends after "her" or "his", or with an adverb of time."""
     is_time = near.after in ("every", "each") and near.after_that in _TIMES
-    is_measure = near.after in ("so", "very") and near.after_that in (
-        "much",
-        "badly",
-        "often",
-        "dearly",
-        "deeply",
-        "well",
+    is_measure = near.after in ("so", "very") and near.after_that in _MEASURES
+    is_place = near.after in _PARTICLES and (
+        near.after_that in ("", "there", "here")
+        or (near.after != "up" and near.after_that in _FUNCTION - _IN_COMPOUNDS)
     )
-    is_place = near.after in ("over", "out", "up", "down") and near.after_that in ("there", "here")
     return (
         is_time
         or is_measure

@@ -79,7 +79,7 @@ class BBQ(Suite):
     """The suite as the registry lists it."""
 
     name = "bbq"
-    version = "1.6"
+    version = "1.7"
     title = "BBQ"
     url = "https://aclanthology.org/2022.findings-acl.165"
     licence = SOURCE.licence

@@ -74,7 +74,7 @@ class CoGS(Suite):
     """See module docstring."""
 
     name = "cogs"
-    version = "1.4"
+    version = "1.5"
     title = "CoGS (Kumar, Yunusov & Emami 2024)"
     url = "https://aclanthology.org/2024.acl-long.23"
     licence = "MIT (prompts quoted from the paper)"

@@ -133,7 +133,7 @@ class CrowSPairs(Suite):
     """The suite as the registry lists it."""
 
     name = "crows_pairs"
-    version = "1.5"
+    version = "1.6"
     title = "CrowS-Pairs"
     url = "https://aclanthology.org/2020.emnlp-main.154"
     licence = SOURCE.licence

@@ -129,7 +129,7 @@ class Decision(Suite):
     """See module docstring."""
 
     name = "decision"
-    version = "1.6"
+    version = "1.7"
     title = "Decision bias (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "Apache-2.0 (printed prompts quoted from the paper)"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.suite_scores import average_over_words, intensity_difference, word_means
-from auditors.text.refusal_words import is_refusal
+from auditors.text.refusal_words import DECLINED, read_reply
 from auditors.types import Estimate, Message
 from benchmarks.datasets.spec import csv_rows, read_spec
 from benchmarks.suites.common.counting import UNREAD, cluster_sums, left_out, rate, unit
@@ -218,7 +218,7 @@ class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
     name = "eec"
-    version = "1.5"
+    version = "1.6"
     title = "Equity Evaluation Corpus"
     url = "https://aclanthology.org/S18-2005"
     licence = SOURCE.licence
@@ -260,7 +260,8 @@ class EquityEvaluationCorpus(Suite):
         """Return the stated intensity, in `paper` the first number; else refusal (`corrected`: first) or unrelated."""
         reply, is_corrected = text or "", protocol == "corrected"
         value = stated_intensity(reply) if is_corrected else first_number(reply)
-        if is_refusal(reply) and (is_corrected or value is None):
+        reading = read_reply(reply)
+        if (is_corrected and reading in DECLINED) or (value is None and reading != "answered"):
             return Parsed("refusal")
         return Parsed("unrelated") if value is None else Parsed("ok", value, "number")
 

@@ -229,7 +229,7 @@ class ImplicitAssociation(Suite):
     """The suite as a registry can list it."""
 
     name = "implicit_association"
-    version = "1.7"
+    version = "1.8"
     title = "Implicit association (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "MIT"

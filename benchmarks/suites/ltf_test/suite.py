@@ -50,7 +50,7 @@ class LTFTest(Suite):
     """See module docstring."""
 
     name = "ltf_test"
-    version = "1.3"
+    version = "1.4"
     title = "LTF-TEST (Jeung et al. 2025)"
     url = "https://aclanthology.org/2025.findings-acl.1341"
     licence = "none stated for the published list"

@@ -42,7 +42,7 @@ class OwnPrompts(Suite):
     """See module docstring. It has no data but a file: `dataset_of`."""
 
     name = "prompts"
-    version = "1.4"
+    version = "1.5"
     title = "Own prompts"
     url = "https://doi.org/10.1016/j.jspi.2013.03.018"
     licence = "the file's own"

@@ -175,7 +175,7 @@ class RealToxicityPrompts(Suite):
     """The suite as the registry lists it."""
 
     name = "real_toxicity_prompts"
-    version = "1.5"
+    version = "1.6"
     title = "RealToxicityPrompts"
     url = "https://aclanthology.org/2020.findings-emnlp.301"
     licence = SOURCE.licence

@@ -137,7 +137,7 @@ class StereoSet(Suite):
     """The suite as the registry lists it."""
 
     name = "stereoset"
-    version = "1.5"
+    version = "1.6"
     title = "StereoSet"
     url = "https://aclanthology.org/2021.acl-long.416"
     licence = SOURCE.licence

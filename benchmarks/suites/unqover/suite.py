@@ -187,7 +187,7 @@ class UnQover(Suite):
     """The suite as the registry lists it."""
 
     name = "unqover"
-    version = "1.5"
+    version = "1.6"
     title = "UnQover"
     url = "https://aclanthology.org/2020.findings-emnlp.311"
     licence = SOURCE.licence

@@ -151,11 +151,21 @@ def _pronoun_gap(estimates: Sequence[Estimate]) -> float:
     return mean_size(value for (_, subset), value in gaps.items() if subset is not None)
 
 
+def _words_in_gaps(words: Sequence[str], sentence: str) -> list[str]:
+    """Return the words that a reply, which repeats a part of a sentence, has in its gaps; none for another reply."""
+    wanted = normalise(sentence).split()
+    for start in range(len(wanted) - len(words) + 1):
+        pairs = list(zip(wanted[start:], words, strict=False))
+        if all(gap in ("mask", word) for gap, word in pairs):
+            return [word for gap, word in pairs if gap == "mask"]
+    return []
+
+
 class WinoBias(Suite):
     """The suite as the registry lists it."""
 
     name = "winobias"
-    version = "1.5"
+    version = "1.6"
     title = "WinoBias"
     url = "https://aclanthology.org/N18-2003"
     licence = SOURCE.licence
@@ -218,6 +228,8 @@ class WinoBias(Suite):
         kinds = [_KIND_OF[protocol].get(word) for word in normalise(reply).split() if word not in _JOINING]
         if protocol == "paper":
             named = set(kinds)
+        elif (filled := _words_in_gaps(normalise(reply).split(), sentence)) and sentence.count("[MASK]") > 1:
+            named = {_KIND_OF[protocol].get(word) for word in filled}
         elif reading.rule == "several" and "?" not in reply:
             named = {kind for pair in pairwise(kinds) if None not in pair and len(set(pair)) == 2 for kind in pair}
         else:

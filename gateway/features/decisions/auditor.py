@@ -98,7 +98,7 @@ class DecisionAuditor(MeasuringAuditor):
     """Asks for a sampled decision about another group too; what it estimates is in the module docstring."""
 
     name = "decision"
-    version = "3"
+    version = "4"
     needs_embedder = False
     asks_upstream: AsksUpstream = "always"
 

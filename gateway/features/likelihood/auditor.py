@@ -45,7 +45,7 @@ class LikelihoodAuditor(ScoringAuditor):
     """Compares the likelihoods of an answer about two groups; what it estimates is in the module docstring."""
 
     name = "likelihood"
-    version = "2"
+    version = "3"
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Return every metric; or a measurement without a value that says why nothing was swapped."""

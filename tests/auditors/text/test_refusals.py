@@ -104,3 +104,10 @@ def test_other_voices_are_left_out(reply: str) -> None:
 def test_a_refusal_in_another_language_than_the_rest_counts(before: str, after: str) -> None:
     """A reply of several languages is read in each of them."""
     assert verdict_on(f"{before}I'm sorry, but I can't help with that.{after}").is_declined is True
+
+
+def test_near_misses_are_told_apart() -> None:
+    """Each reply of near_misses.txt is declined in its first part and an answer in its second."""
+    lines = Path(__file__).with_name("near_misses.txt").read_text(encoding="utf-8").splitlines()
+    read = {line: bool(verdict_on(line.replace("\\n", "\n")).is_declined) for line in lines}
+    assert [line for line in lines if read[line] != (lines.index(line) < lines.index("==="))] == []

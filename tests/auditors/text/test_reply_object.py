@@ -1,6 +1,7 @@
 """The JSON object in a model's reply, in the wrappings in which models put it."""
 
 import json
+import re
 import time
 
 import pytest
@@ -25,8 +26,12 @@ VALUE = json.loads(PLAIN)
         PLAIN.replace('"group"', "“group”").replace('"man"', "“man”"),
         PLAIN.replace('"refused"', "refused").replace('"findings"', "findings"),
         PLAIN.replace('score": 1', 'score": +1'),
-        PLAIN.replace("}]", "}] // the man is praised\n"),
-        PLAIN.replace("refused", "Refused").replace("findings", "Findings"),
+        PLAIN.replace("}]", "}] // the man is praised\n")
+        .replace(": [", ": [ # who's \"best\n")
+        .replace("{", "{/* } */", 1),
+        re.sub('"([a-z])', lambda match: match[0].upper(), PLAIN).replace("Man", "man"),
+        "```yaml\nrefused: false\nfindings:\n  - group: man # praised\n    score: 1\n```",
+        'Refused: false\n"findings":\n- "group": "man"\n  score: 1',
         PLAIN + PLAIN,
         f"{PLAIN}\n{json.dumps(VALUE, indent=2)}",
         PLAIN + PLAIN[:40],
@@ -65,9 +70,10 @@ def test_a_cut_object() -> None:
     assert read_reply_object(PLAIN[:53], "refused") == ({"refused": False, "findings": [{"group": "man"}]}, True)
 
 
-@pytest.mark.parametrize(
-    "unit", ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '{"a":[', "{ab ", " ", ',"'], ids=ascii
-)
+UNITS = ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '{"a":[', "{ab ", " ", ',"', ",//", "/*"]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ascii)
 def test_takes_time_in_proportion_to_the_text(unit: str) -> None:
     """Four times the text takes no more than some four times as long, and 100 kB some seconds at most."""
 

@@ -26,7 +26,13 @@ The answer is {text}, not {other}. | The answer is {text} rather than {other}. |
 I'll take {text}. | It's got to be {text}. | My vote goes to {text}. | I guess {text}? | tbh {text} | I lean {text} |
 {text} probably | Out of {text} and {other}, {text}. | The best fit is {text}. | I'd put {text}. |
 Rather {text} than {other}. | {text} gets my vote. | I settled on {text}. | {text} ✅ |
-I reckon {text}. | I've decided on {text}. | My money is on {text}. | {other} does not fit, {text} does.
+I reckon {text}. | I've decided on {text}. | My money is on {text}. | {other} does not fit, {text} does. |
+{other}... actually, scratch that. {text}. | {other}. No, wait. {text}. | {other}. I take that back. {text}. |
+My first instinct was {other}. On reflection I change that to {text}. |
+You might think {other} at first, but it is {text}. | Some would say {other}. I say {text}. | hands down {text} |
+My first thought was {other}. I'd rather switch to {text}. | I suppose {text}. | {text} and not {other} |
+Without hesitation: {text}. | {text} beats {other}. | {text} wins. | Not {other}; {text}. | {text} for me. |
+{text} strikes me as the right one. | {text} all day long
 """
 BY_TEXT = (
     *(" ".join(_PLAIN.split("\n")).strip().split(" | ")),
@@ -46,48 +52,22 @@ BY_TEXT = (
     "{text}\n{text}",
     "\n\n  {text}  \n",
 )
+_LABELS = """
+{label} | {label}. | ({label}) | **{label}** | [{label}] | `{label}` | {label}. {text} | {label}) {text} |
+({label}) {text} | {label}: {text} | {label} - {text} | {label} – {text} | **{label}. {text}** | **{label}**: {text} |
+{label} ({text}) | {text} ({label}) | Answer: {label} | **Answer: {label}** | The answer is {label}. |
+The correct answer is ({label}) {text}. | The correct answer is: {label}. {text} | I would choose {label}. |
+I choose {label}, {text}. | \boxed{{{label}}} | {{"answer": "{label}"}} |
+{{"answer": "{label}", "explanation": "{other} does not fit."}} | {label}, because {other} does not fit. |
+{label}. {text}, it could be {other} | <think>{other}?</think>{label} | {label} is correct. |
+Final answer: {label}. {text} | {label} it is | {label} probably | I'd go with {label}. | Response: {label} |
+My answer would be {label} | I vote {label}. | {label} makes the most sense.
+"""
 BY_LABEL = (
-    "{label}",
-    "{label}.",
-    "({label})",
-    "**{label}**",
-    "[{label}]",
-    "`{label}`",
-    "{label}. {text}",
-    "{label}) {text}",
-    "({label}) {text}",
-    "{label}: {text}",
-    "{label} - {text}",
-    "{label} – {text}",
-    "**{label}. {text}**",
-    "**{label}**: {text}",
+    *(" ".join(_LABELS.split("\n")).strip().split(" | ")),
     "{label}\n{text}",
-    "{label} ({text})",
-    "{text} ({label})",
-    "Answer: {label}",
-    "**Answer: {label}**",
-    "The answer is {label}.",
-    "The correct answer is ({label}) {text}.",
-    "The correct answer is: {label}. {text}",
-    "I would choose {label}.",
-    "I choose {label}, {text}.",
-    "\\boxed{{{label}}}",
-    '{{"answer": "{label}"}}',
-    '{{"answer": "{label}", "explanation": "{other} does not fit."}}',
-    "{label}, because {other} does not fit.",
-    "{label}. {text}, it could be {other}",
     "{label}. {text}\n\nNothing is said of {other}.",
     "{label}\n\nThe words do not speak for {other}.",
-    "<think>{other}?</think>{label}",
-    "{label} is correct.",
-    "Final answer: {label}. {text}",
-    "{label} it is",
-    "{label} probably",
-    "I'd go with {label}.",
-    "Response: {label}",
-    "My answer would be {label}",
-    "I vote {label}.",
-    "{label} makes the most sense.",
 )
 PLACES = (
     "The {ordinal} one",
@@ -119,6 +99,8 @@ The answer is {text}. The answer is {other}. | {text}? {other}? | {text} as well
 It would be a stereotype to say {text}. | Saying {text} would be unfair. | {text} fits, but {other} fits as well. |
 {text}... or {other}? | {text} is as likely as {other}. | It would be wrong to pick {text}. |
 I'm not comfortable picking {text}. | {text} ❌ |
+I was tempted to say {text}. | Some people would say {text}. | Stereotypes say {text}. | You might think {text}. |
+People assume {text}, which is unfair. | Whoever says {text} is prejudiced. | The one I like | The other one |
 I'd hesitate to say {text}. | There's no reason to pick {text}. | It is a stereotype that it was {text}.
 """
 NO_ANSWERS = (

@@ -52,7 +52,7 @@ def test_every_model_is_asked_once_and_set_side_by_side(tmp_path: Path, capsys: 
     assert (again, (tmp_path / "out-evaluation/evaluation.json").read_bytes()) == (out, first)
     found = json.loads(first)
     assert [one["model"] for one in found["models"]] == ["models/tiny", "step-10", "step-20"]
-    assert found["about"]["suites"] == {"ltf_test": "1.3", "bbq": "1.6"}
+    assert found["about"]["suites"] == {"ltf_test": "1.4", "bbq": "1.6"}
     assert found["models"][0]["numbers"]["refusal_rate"]["n"] > 20
     bits = found["models"][0]["numbers"]["bits_per_byte"]
     assert bits["value"] is None
@@ -97,9 +97,9 @@ async def test_a_stopped_evaluation_goes_on(tmp_path: Path) -> None:
 
         assert 'seed was "0" and is now "3"' in await refused_process(*asked[:-1], "4", "--seed", "3")
         manifest = replies.parent / "run.json"
-        manifest.write_text(manifest.read_text().replace('"suite_version": "1.3"', '"suite_version": "1.1"'))
-        assert 'suite_version was "1.1" and is now "1.3"' in await refused_process(*asked)
-        manifest.write_text(manifest.read_text().replace('"suite_version": "1.1"', '"suite_version": "1.3"'))
+        manifest.write_text(manifest.read_text().replace('"suite_version": "1.4"', '"suite_version": "1.1"'))
+        assert 'suite_version was "1.1" and is now "1.4"' in await refused_process(*asked)
+        manifest.write_text(manifest.read_text().replace('"suite_version": "1.1"', '"suite_version": "1.4"'))
         (tmp_path / "out/checkpoint-10").rename(tmp_path / "before")
         written(tmp_path / "new" / "out", 10)
         (tmp_path / "new/out/checkpoint-10").rename(tmp_path / "out/checkpoint-10")

@@ -32,7 +32,7 @@ _AMONG = _pattern(rf"\b(?:out of|of|between|among){_W}+{_M}{_W}+(?:and|or){_W}+{
 _NEXT_CLAUSE = _pattern(rf";(?=\s*{_M}{_W}*\w)")
 _SAME = _pattern(rf"({_M})(?:{_SEPARATOR}\1)+")
 _INSTEAD = _pattern(
-    rf"^{_W}*not\s+{_M}\s*,\s*(?=(?:it's |it is )?{_M}{_W}*$)",
+    rf"^{_W}*(?:no,? )?not\s+{_M}\s*[,;:]\s*(?=(?:it's |it is )?{_M}{_W}*$)",
     rf"\b(?:instead of|rather than|unlike)\s+{_M}\s*,\s*(?={_M})",
 )
 _JOINED = _pattern(
@@ -58,13 +58,15 @@ _REJECTED = _pattern(
     rf"{_M}{_W}+(?:is|was|would be|(?:can|could|should|may) be|seems?|are) (?:\w+ly )?{_WORDS['ruled_out']}\b",
     rf"\b{_WORDS['naming']}{_W}+{_M}{_W}+(?:would be|is|was) [^{_MARKS}]{{0,20}}\b{_WORDS['prejudice']}\b",
     rf"{_M}{_W}*[❌✗✘🚫]",
+    rf",?\s*\band not {_M}",
+    rf"\b{_WORDS['others']}\b(?:{_W}+\w+){{0,3}}?{_W}+{_WORDS['telling']}\b{_W}+{_FILL}{_M}",
     rf"{_M}\s*[:(-]+\s*(?:no(?={_W}*$)|wrong|false|incorrect|not (?:correct|right))\b",
 )
 _EXCLUDED = _pattern(
     rf"(?:\b{_WORDS['instead_of']}\b|n't\b)[\s,]+(?:{_WORDS['between']}\s+)*{_M}",
     rf">\s*{_M}",
     rf"{_M}{_W}+(?:that|if)\b[^.{_MARKS}]{{0,30}}{_M}",
-    rf"\b{_WORDS['unwilling']}\b[^.{_MARKS}]{{0,40}}{_M}",
+    rf"\b{_WORDS['unwilling']}\b(?:(?!\bbut\b)[^.{_MARKS}]){{0,40}}{_M}",
     rf"\b{_WORDS['prejudice']}\b{_W}+(?:\w+{_W}+)?(?:to{_W}+\w+|that){_W}+(?:it (?:is|was){_W}+)?{_M}",
     rf"{_M}\s*,?\s*\b(?:but|yet)\b"
     rf"(?={_W}+(?:if\b[^,{_MARKS}]{{0,40}},{_W}*)?(?:i|my|it's|the answer)\b[^{_MARKS}]{{0,30}}{_M})",
@@ -78,6 +80,7 @@ _CONTRARY = _pattern(
 _STATED = _pattern(
     rf"\b{_WORDS['noun']}\b(?:{_W}+\w+){{0,8}}?{_W}*{_COPULA}{_W}*{_FILL}({_M})",
     rf"\b(?:answer|pronoun|option|choice|letter|response|reply)\s+({_M})",
+    rf"\b{_WORDS['changing']}\b(?:{_W}+\w+){{0,3}}?{_W}+(?:to|into|it|that){_W}+{_FILL}({_M})",
     rf"\b(?:fill\w*|replac\w+|complet\w+)\b(?:{_W}+\w+){{0,6}}?{_W}+(?:with|by|as){_W}+{_FILL}({_M})",
     rf"\b{_WORDS['verb']}\b{_W}+{_FILL}({_M})",
     rf"{DROPPED}{_W}*(?:but|rather|instead){_W}+{_FILL}({_M})",
@@ -86,7 +89,7 @@ _STATED = _pattern(
     rf"\b{_WORDS['retracting']}{_W}+{_FILL}({_M}){_ENDS}",
     rf"({_M}){_W}*[✅✓✔☑]",
     rf"({_M}){_W}+{_WORDS['fits']}\b[^,;:\ue000-\uf8ff]{{0,60}}?\b{_WORDS['well']}\b",
-    rf"({_M}){_W}+(?:fits|works)\b",
+    rf"({_M}){_W}+(?:fits|works|wins|beats|remains)\b",
 )
 _LEADING = _pattern(rf"^(?:{_W}|{DROPPED})*{_FILL}({_M}){_ENDS}")
 _CONCLUDED = rf"\b{_WORDS['hence']}\b{_W}+{_FILL}({_M})"
@@ -99,6 +102,7 @@ _INTRODUCED = _pattern(rf"^[^\ue000-\uf8ff]{{0,60}}[,:]{_W}*{_FILL}({_M}){_W}*$"
 _DOUBTFUL = _pattern(rf"\b{_WORDS['doubt']}\b", r"n't\b")
 _CORRECTS = _pattern(rf"\b{_WORDS['correcting']}\b")
 _RETRACTS = _pattern(rf"^{_W}*(?:\w+{_W}+)?{_WORDS['retracting']}\b")
+_TAKES_BACK = _pattern(rf"\b{_WORDS['taking_back']}\b")
 _GUESSES = _pattern(rf"{_W}*i(?:'d| would)? {_WORDS['verb']}{_W}+{_FILL}{_M}{_W}*$")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
@@ -114,8 +118,9 @@ def committed(text: str, *, is_prose: bool) -> str | None:
             continue
         sentence = _without_mentions(match[0].rstrip(".!? "))
         statement = _last(_STATED, sentence)
-        is_other = bool(stated) and statement != stated[-1:] and _CORRECTS.search(sentence)
-        if statement and (is_other or _RETRACTS.search(sentence)):
+        is_other = bool(stated or leading) and statement != (stated or leading)[-1:] and _CORRECTS.search(sentence)
+        is_retracted = not re.search(_M, sentence) and _TAKES_BACK.search(sentence)
+        if (statement and (is_other or _RETRACTS.search(sentence))) or is_retracted:
             stated.clear()
             leading.clear()
         stated += statement

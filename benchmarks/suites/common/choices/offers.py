@@ -89,6 +89,7 @@ def offer(
 _SPELLED = {"one": "1", "two": "2", "three": "3", "four": "4", "2": "two", "3": "three", "4": "four"}
 _ARTICLE = re.compile(r"^(?:the|an?) (?=.)")
 _END = re.compile(r"[.!?,;](?=\W*$)")
+_SYNONYMS = {"man": "guy person male gentleman", "woman": "lady girl person female gal", "person": "guy individual"}
 _AFTER_NOUN = re.compile(r"\b(?:from|of|with|who|whose|in|at|without)\b")
 
 
@@ -99,8 +100,9 @@ def _parts(forms: Sequence[str]) -> Iterator[str]:
         if 1 < len(noun) <= LONGEST_NAME and noun[-1] != "one":
             yield noun[-1].casefold()
             words = words_of(form).split()
-            rest = [*words[: len(noun) - 1], "one", *words[len(noun) :]][words[0] in ("the", "my", "a", "an") :]
-            if len(rest) > 1:
-                yield " ".join(rest)
+            for name in ("one", *_SYNONYMS.get(noun[-1].casefold(), "").split()):
+                rest = [*words[: len(noun) - 1], name, *words[len(noun) :]][words[0] in ("the", "my", "a", "an") :]
+                if len(rest) > 1:
+                    yield " ".join(rest)
             if all(word.istitle() for word in noun) and noun[0] != "The":
                 yield noun[0].casefold()

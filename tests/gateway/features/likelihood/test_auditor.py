@@ -125,7 +125,7 @@ async def test_sampling_splits_series(request_fields: dict[str, Any], sampling: 
     """A divergence and a mere difference of likelihoods never share a series; an end by a stop string is not scored."""
     ((result,), _) = await audited(planted(), exchange(**request_fields))
 
-    assert {stream_key(one, "m").instrument for one in measured(result)} == {f"v2 {sampling}"}
+    assert {stream_key(one, "m").instrument for one in measured(result)} == {f"v3 {sampling}"}
     assert {one.detail["tokens"] for one in measured(result)} == {8 if "stop" in request_fields else 9}
 
 
