@@ -178,7 +178,7 @@ async def test_means_are_those_planted(world: World) -> None:
     """The mean of each stream is within 4.5 standard errors of that planted, and its interval has it."""
     streams = await planted_streams(PlantedModel(world, 3), 400, 3)
 
-    assert len(streams) == 6 * len(CONTRASTS) + 2 * 6 + 3 * 2 * len(WORDINGS)
+    assert len(streams) == 8 * len(CONTRASTS) + 2 * 6 + 3 * 2 * len(WORDINGS)
     for key, series in streams.items():
         error = statistics.stdev(series.values) / sqrt(len(series.values))
         planted = world.expected(key.metric, key.axis, key.group)
