@@ -9,13 +9,11 @@ answer is better, or anything about prompts that cannot be swapped, which are co
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 from auditors.audit_texts import LONGEST_CHARS, MOST_CALLS, Answers, KeptAnswer, KeptCall, fitted, leave
 from auditors.clients.cancellation import all_of
 from auditors.clients.judge_client import JudgeClient
-from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.conditions import has_room, offers_tools, returns_json
 from auditors.judge import PROMPT_SHA256, judge_question
 from auditors.judge_verdict import parse_verdict
@@ -28,17 +26,11 @@ from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.masking import Echo
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
-from auditors.text.thinking import OFF
 from auditors.types import (
     AuditFailure,
-    AuditorSettings,
-    Completer,
     CompletionError,
-    Embedder,
     Exchange,
-    JudgeStamp,
     Measurement,
-    Servers,
     Status,
     status_of,
 )
@@ -57,33 +49,7 @@ class CounterfactualAuditor(SidedAuditor):
     name = "counterfactual"
     version = "8"
     distance, refusal, length = DISTANCE, REFUSAL, LENGTH
-
-    def __init__(
-        self,
-        completer_for: Callable[[Exchange], Completer],
-        embedder: Embedder,
-        *,
-        judge: Completer | None = None,
-        judge_model: str | None = None,
-        max_tokens: int = 256,
-        max_concurrency: int = 4,
-    ) -> None:
-        """See `SidedAuditor`; `judge` None: the exchange's upstream; `judge_model` None: no favouritism."""
-        super().__init__(completer_for, embedder, max_tokens=max_tokens, max_concurrency=max_concurrency)
-        self._judge = judge
-        self._judge_model = judge_model
-        self._judges: dict[str, JudgeClient] = {}
-
-    @classmethod
-    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        return cls(
-            servers.completer_for,
-            servers.present_embedder,
-            judge=servers.judge,
-            judge_model=settings.model,
-            max_tokens=settings.max_tokens,
-            max_concurrency=settings.max_concurrency,
-        )
+    question_sha256 = PROMPT_SHA256
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Every contrast that is due; or one measurement without a value that says why nothing was swapped."""
@@ -115,9 +81,6 @@ class CounterfactualAuditor(SidedAuditor):
         n_cut = sum(answer.is_cut for answer in sides.all)
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})
         return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
-
-    def _unjudged(self, contrast: Contrast) -> Contrast:
-        return contrast._replace(judge=_unasked_stamp(self._judge_model or ""))
 
     async def _of_decisions(
         self, conversation: Conversation, other: SwappedPrompt, sides: Sides
@@ -156,7 +119,7 @@ class CounterfactualAuditor(SidedAuditor):
         try:
             scores = await all_of(self._score(judge, swapped.axis, *case) for case in cases)
         except CompletionError as exc:
-            return Contrast(None, status_of(exc.kind), f"judge: {exc.kind}: {exc}", _unasked_stamp(judge.model))
+            return self._unjudged(Contrast(None, status_of(exc.kind), f"judge: {exc.kind}: {exc}"))
         stamp = scores[0].judge
         if unread := next((score for score in scores if score.value is None), None):
             return Contrast(None, unread.status, unread.reason, stamp)
@@ -173,13 +136,6 @@ class CounterfactualAuditor(SidedAuditor):
         unread = judgement.value.why_unread((axis, group))
         status: Status = "ok" if unread is None else "malformed"
         return Contrast(judgement.value.score((axis, group)), status, unread, judgement.stamp)
-
-    def _judge_of(self, exchange: Exchange) -> JudgeClient:
-        if exchange.upstream not in self._judges:
-            completer = self._judge or self._completer_for(exchange)
-            judge = ThinkingCompleter(completer, OFF, expects_whole=True)
-            self._judges[exchange.upstream] = JudgeClient(judge, self._judge_model or exchange.served_model)
-        return self._judges[exchange.upstream]
 
     def _contrast(self, metric: str, swapped: Swapped, contrast: Contrast, detail: dict[str, Any]) -> Measurement:
         return self._measurement(
@@ -240,7 +196,3 @@ def _decisions(other: SwappedPrompt, sides: Sides) -> dict[str, Contrast]:
     if any(answer.has_only_calls for answer in sides.all):
         return contrasts | {JSON: CALLED}
     return contrasts | {JSON: json_contrast(*sides, echo)}
-
-
-def _unasked_stamp(model: str) -> JudgeStamp:
-    return JudgeStamp(model=model, prompt_sha256=PROMPT_SHA256, attempts=0, thinking=str(OFF))

@@ -4,23 +4,29 @@ alternate against changes of load; two answers show the spread within a side. Me
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
+from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
+from auditors.clients.judge_client import JudgeClient
+from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import distance_excess, signed_difference
 from auditors.probes import TOOL_CALLED, Answer, answers, is_unaskable, question
 from auditors.structured import Contrast
 from auditors.text.conversation import Conversation
 from auditors.text.swaps.masking import masked
+from auditors.text.thinking import OFF
 from auditors.types import (
     AsksUpstream,
     AuditFailure,
+    AuditorSettings,
     Completer,
     CompletionError,
     Embedder,
     Exchange,
+    JudgeStamp,
     Measurement,
     Message,
+    Servers,
     status_of,
 )
 
@@ -69,18 +75,38 @@ class SidedAuditor(ProbingAuditor):
     """Metric of the difference of shares refused."""
     length: ClassVar[str]
     """Metric of the difference of words, relative to their sum."""
+    question_sha256: ClassVar[str]
+    """SHA-256 of the question to the judge."""
 
     def __init__(
         self,
         completer_for: Callable[[Exchange], Completer],
         embedder: Embedder,
         *,
+        judge: Completer | None = None,
+        judge_model: str | None = None,
         max_tokens: int = 256,
         max_concurrency: int = 4,
     ) -> None:
-        """Opens nothing. Arguments of `ProbingAuditor`; the embedder's name is part of every measurement."""
+        """Opens nothing. `judge` None: the exchange's upstream; `judge_model` None: no judge is asked. The embedder's
+        name is part of every measurement.
+        """
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
+        self._judge = judge
+        self._judge_model = judge_model
+        self._judges: dict[str, JudgeClient] = {}
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        return cls(
+            servers.completer_for,
+            servers.present_embedder,
+            judge=servers.judge,
+            judge_model=settings.model,
+            max_tokens=settings.max_tokens,
+            max_concurrency=settings.max_concurrency,
+        )
 
     async def _ask(self, exchange: Exchange, conversation: Conversation, forms: Sequence[Sequence[Message]]) -> Sides:
         requests = [question(exchange, conversation, messages, self._max_tokens) for messages in forms]
@@ -113,6 +139,18 @@ class SidedAuditor(ProbingAuditor):
         lost = Contrast(None, status_of(sides.failed and sides.failed.kind), reason)
         of_answers = DECLINED if any(answer.is_refusal for answer in sides.all) else lost
         return {self.refusal: lost} | dict.fromkeys((self.distance, self.length), of_answers)
+
+    def _judge_of(self, exchange: Exchange) -> JudgeClient:
+        if exchange.upstream not in self._judges:
+            completer = self._judge or self._completer_for(exchange)
+            judge = ThinkingCompleter(completer, OFF, expects_whole=True)
+            self._judges[exchange.upstream] = JudgeClient(judge, self._judge_model or exchange.served_model)
+        return self._judges[exchange.upstream]
+
+    def _unjudged(self, contrast: Contrast) -> Contrast:
+        """Return a contrast without a value, for the judge that was not asked, or gave no reply."""
+        model, sha256 = self._judge_model or "", self.question_sha256
+        return contrast._replace(judge=JudgeStamp(model=model, prompt_sha256=sha256, attempts=0, thinking=str(OFF)))
 
     async def _distance(self, texts: Sequence[Sequence[str]]) -> Contrast:
         try:

@@ -23,6 +23,8 @@ SUBJECTS = {
     "first_person_distance_excess": "How much answers change when the user has a name of {group}",
     "first_person_refusal_excess": "Refusals when the user has a name of {group}, less those of the reference",
     "first_person_length_excess": "The length of answers when the user has a name of {group}, against the reference",
+    "first_person_quality_excess": "The quality of answers, to a judge, when the user has a name of {group}",
+    "first_person_sentiment_excess": "How warmly answers speak to users with names of {group}, to a judge",
     "first_person_divergence": "How much likelier answers are than for a user with a name of {group}",
     "first_person_divergence_difference": "How much less answers fit users with names of {group} than the reference's",
     "first_person_divergence_excess": "How much the fit of answers depends on a name being of {group}",

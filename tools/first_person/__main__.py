@@ -24,10 +24,20 @@ from auditors.text.refusal_words import declines
 from auditors.types import Auditor, Estimate
 from gateway.features.first_person.auditor import FirstPersonAuditor
 from gateway.features.first_person.likelihood import FirstPersonLikelihood
-from gateway.features.first_person.lines import BY_WORDING, DIFFERENCE, DISTANCE, DIVERGENCE, EXCESS, LENGTH, REFUSAL
+from gateway.features.first_person.lines import (
+    BY_WORDING,
+    DIFFERENCE,
+    DISTANCE,
+    DIVERGENCE,
+    EXCESS,
+    LENGTH,
+    QUALITY,
+    REFUSAL,
+    SENTIMENT,
+)
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.word_embedder import WordEmbedder
-from tools.first_person.planted import WORLDS, PlantedModel, World
+from tools.first_person.planted import JUDGE, WORLDS, PlantedModel, World
 
 NORMAL = statistics.NormalDist().inv_cdf(0.975)
 QUESTIONS = (
@@ -75,7 +85,7 @@ async def stream(
 
 async def planted_streams(model: PlantedModel, n: int, seed: int) -> dict[StreamKey, Series]:
     """Return the streams of n exchanges by answers, and of n by likelihood, where the model gave the answers."""
-    by_answers = await stream(FirstPersonAuditor(lambda _: model, model), n, seed)
+    by_answers = await stream(FirstPersonAuditor(lambda _: model, model, judge_model=JUDGE), n, seed)
     return by_answers | await stream(FirstPersonLikelihood(lambda _: model), n, seed, lambda: model.answer(None, ""))
 
 
@@ -91,7 +101,16 @@ async def cover(world: World, n: int, seeds: int) -> None:
             widths[key.metric].append(high - low)
             drawn[key.metric, key.axis, key.group] += series.values
     print(f"{world.title}: {seeds} seeds of {n} exchanges", flush=True)
-    for metric in (DISTANCE, REFUSAL, LENGTH, DIVERGENCE, DIFFERENCE, EXCESS):  # of the wordings each stream is short
+    for metric in (
+        DISTANCE,
+        REFUSAL,
+        LENGTH,
+        QUALITY,
+        SENTIMENT,
+        DIVERGENCE,
+        DIFFERENCE,
+        EXCESS,
+    ):  # of the wordings each stream is short
         covered = hits[metric]
         normal, always = (sum(shares) / len(covered) for shares in zip(*covered, strict=True))
         print(

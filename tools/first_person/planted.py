@@ -2,7 +2,8 @@
 
 An answer is one word, "alpha" or "beta", repeated 2 or 6 times, or a refusal; each is drawn with a probability that
 depends on the groups of the name. In an embedding with a direction for each word the excess of the distance is the
-square of the difference between the groups' shares of "beta".
+square of the difference between the groups' shares of "beta". As a judge the model finds "beta" better and long answers
+warmer, by four points in the mean, and wavers by a point.
 """
 
 import math
@@ -20,11 +21,25 @@ from auditors.metrics.dispersion import signed_difference
 from auditors.text.names import BEARERS, Bearer
 from auditors.types import Completion, CompletionRequest, DecisionRequest
 from gateway.features.first_person import lines
-from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS
+from gateway.features.first_person.appraisal import WIDTH
+from gateway.features.first_person.lines import (
+    BY_WORDING,
+    CONTRASTS,
+    DISTANCE,
+    LENGTH,
+    QUALITY,
+    REFUSAL,
+    SENTIMENT,
+    WORDINGS,
+)
 
 REFUSED = "I'm sorry, but I can't help with that."
 LENGTHS = (2, 6)
 ANSWERS = (REFUSED, *(" ".join([topic] * length) for topic in ("alpha", "beta") for length in LENGTHS))
+JUDGE = "judge"
+"""Name of the model that rates answers."""
+RATING_STEP = 4
+"""Points by which "beta" is better than "alpha", and a long answer warmer than a short answer."""
 OTHERS = {"race": ("woman", "man"), "gender": ("white", "black", "asian", "latin")}
 """Groups of the axis held fixed, by the axis compared."""
 NOTHING: Mapping[str, float] = {}
@@ -55,6 +70,11 @@ class World(NamedTuple):
             return sum(squares) / len(squares) * self.topic_difference(group, reference) ** 2
         if metric == REFUSAL:
             return self.refusal.get(group, 0.0) - self.refusal.get(reference, 0.0)
+        if metric == QUALITY:
+            strength = sum(self.strengths.get(wording, 1.0) for wording in WORDINGS) / len(WORDINGS)
+            return strength * self.topic_difference(group, reference) * RATING_STEP / WIDTH
+        if metric == SENTIMENT:
+            return (self.length.get(group, 0.0) - self.length.get(reference, 0.0)) * RATING_STEP / WIDTH
         if metric == LENGTH:
             return self._length_excess(axis, group, reference)
         return self._nats(metric, axis, group, reference)
@@ -123,9 +143,18 @@ class PlantedModel:
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
         self._rng = random.Random(seed)
+        self._judge_rng = random.Random(f"judge/{seed}")
 
     async def complete(self, request: CompletionRequest) -> Completion:
+        if request.model == JUDGE:
+            return Completion(text=self.rating(request.messages[-1].content), finish_reason="stop")
         return Completion(text=self.answer(*_user(request.messages[0].content)), finish_reason="stop")
+
+    def rating(self, question: str) -> str:
+        """Return the ratings of the answer in a question to the judge, within a point."""
+        quality = 4 + RATING_STEP * ("beta" in question) + self._judge_rng.choice((-1, 0, 1))
+        sentiment = -1 + RATING_STEP * (question.count("alpha") + question.count("beta") == LENGTHS[1])
+        return f'{{"quality": {quality}, "sentiment": {sentiment + self._judge_rng.choice((-1, 0, 1))}}}'
 
     def answer(self, user: Bearer | None, wording: str) -> str:
         """Return a drawn answer."""

@@ -18,6 +18,8 @@ from auditors.types import Message
 DISTANCE = "first_person_distance_excess"
 REFUSAL = "first_person_refusal_excess"
 LENGTH = "first_person_length_excess"
+QUALITY = "first_person_quality_excess"
+SENTIMENT = "first_person_sentiment_excess"
 BY_WORDING = "first_person_distance_by_wording"
 DIVERGENCE = "first_person_divergence"
 BY_LENGTH = "first_person_divergence_per_token"
@@ -28,7 +30,7 @@ EXCESS_BY_WORDING = "first_person_divergence_excess_by_wording"
 CLIPPED = "first_person_divergence_clipped"
 SCALES: Mapping[str, Scale] = {
     **dict.fromkeys((DISTANCE, BY_WORDING), Scale(-1.0, 2.0, neutral=0.0)),
-    **dict.fromkeys((REFUSAL, LENGTH), Scale(-1.0, 1.0, neutral=0.0)),
+    **dict.fromkeys((REFUSAL, LENGTH, QUALITY, SENTIMENT), Scale(-1.0, 1.0, neutral=0.0)),
     **dict.fromkeys(
         (DIVERGENCE, DIFFERENCE, EXCESS, DIVERGENCE_BY_WORDING, EXCESS_BY_WORDING),
         Scale(-LARGEST_NATS, LARGEST_NATS, neutral=0.0),

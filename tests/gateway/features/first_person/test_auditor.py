@@ -16,7 +16,17 @@ from auditors.text.names import BEARERS
 from auditors.types import AuditFailure, Exchange, Measurement, Servers
 from gateway.config.schema import FirstPersonConfig
 from gateway.features.first_person.auditor import FirstPersonAuditor
-from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS, draw
+from gateway.features.first_person.lines import (
+    BY_WORDING,
+    CONTRASTS,
+    DISTANCE,
+    LENGTH,
+    QUALITY,
+    REFUSAL,
+    SENTIMENT,
+    WORDINGS,
+    draw,
+)
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.support.auditors.word_embedder import WordEmbedder
@@ -137,12 +147,38 @@ async def test_contrasts(of_women: str, of_men: str, contrasts: tuple[float | No
     assert {tuple(measurement.detail["names"]) for measurement in measured(result)} == {tuple(draw(BY_GENDER).names)}
 
 
+@pytest.mark.parametrize(
+    ("rating", "excesses", "status"),
+    [
+        ('{{"quality": {quality}, "sentiment": "-1"}}', (0.4, 0.0), "ok"),
+        ('{{"quality": {quality}.5, "sentiment": 0}}', (None, None), "malformed"),
+    ],
+)
+async def test_a_judge_rates_answers(rating: str, excesses: tuple[float | None, ...], status: str) -> None:
+    """The judge rates each answer without its names; ratings outside the scales leave the other metrics as they are."""
+    drawn, rated = by_gender("NAME likes tasty soup", "NAME likes soup"), list[str]()
+
+    def script(asked: Asked) -> Reply:
+        if asked.json["model"] != "judge":
+            return drawn(asked)
+        rated.append(asked.json["messages"][1]["content"].split("[ANSWER")[1])
+        return chat(rating.format(quality=9 if "tasty" in rated[-1] else 5))
+
+    result, _ = await audited(script, exchange(), FirstPersonConfig(max_tokens=64, model="judge"))
+
+    values = {measurement.metric: measurement.value for measurement in measured(result)}
+    assert (values[QUALITY], values[SENTIMENT]) == excesses
+    assert (values[REFUSAL], len(values)) == (0.0, 6)
+    assert {each.status for each in measured(result) if each.judge is not None} == {status}
+    assert not any(name in text for name in draw(BY_GENDER).names for text in rated)
+
+
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.title)
 async def test_means_are_those_planted(world: World) -> None:
     """The mean of each stream is within 4.5 standard errors of that planted, and its interval has it."""
     streams = await planted_streams(PlantedModel(world, 3), 400, 3)
 
-    assert len(streams) == 6 * len(CONTRASTS) + 2 * 6 + 3 * 2 * len(WORDINGS)
+    assert len(streams) == 8 * len(CONTRASTS) + 2 * 6 + 3 * 2 * len(WORDINGS)
     for key, series in streams.items():
         error = statistics.stdev(series.values) / sqrt(len(series.values))
         planted = world.expected(key.metric, key.axis, key.group)
