@@ -75,7 +75,7 @@ function fieldOf(value) {
 }
 
 // RFC 4180.
-const csv = (rows) => [Object.keys(rows[0]), ...rows.map(Object.values)].map((row) => `${row.map(fieldOf).join(",")}\r\n`).join("");
+const csv = (rows) => [Object.keys(rows[0] ?? {}), ...rows.map(Object.values)].map((row) => `${row.map(fieldOf).join(",")}\r\n`).join("");
 const WRITERS = { CSV: ["text/csv;charset=utf-8", csv], JSON: ["application/json", (rows) => `${JSON.stringify(rows, null, 2)}\n`] };
 
 function titleOf(table) {
