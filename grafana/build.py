@@ -284,8 +284,8 @@ def dashboard(name: str) -> dict[str, Any]:
 
 
 def render(name: str) -> str:
-    """The text of NAME.json."""
-    return json.dumps(dashboard(name), indent=2, ensure_ascii=False) + "\n"
+    """The text of NAME.json, small enough for a resource of Kubernetes."""
+    return json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
