@@ -1,5 +1,6 @@
 """Makes a dashboard of each TOML file: `python grafana/build.py` writes NAME.json, `--check` compares only."""
 
+import itertools
 import json
 import sys
 import tomllib
@@ -11,14 +12,15 @@ NAMES = ("gateway", "live_bias", "audits")
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 SHORTHANDS = {
     "$NEAREST": "bottomk by (axis, model) (1, $DISTANCE)",
-    "$DISTANCE": 'max by (axis, group, model) (biasgate_live_estimate{metric="representative_distance", $CHOSEN})',
-    "$LIVE": '{model=~"$model", axis=~"$axis", auditor=~"$auditor"}',
-    "$CHOSEN": 'model=~"$model", axis=~"$axis", auditor=~"$auditor"',
+    "$DISTANCE": 'max by (axis, group, model) (biasgate_live_estimate{metric="representative_distance", $EVERY_GROUP})',
+    "$LIVE": "{$CHOSEN}",
+    "$CHOSEN": '$EVERY_GROUP, group=~"$group|"',  # and what is of no group
+    "$EVERY_GROUP": 'model=~"$model", axis=~"$axis", auditor=~"$auditor"',
     "$DATA": (
         "on (suite, model, mode, thinking) group_left (data) "
         "max without (instance, protocol) (biasgate_audit_estimate_info)"
     ),
-    "$RUN": '{model=~"$model", axis=~"$axis", suite=~"$suite"}',
+    "$RUN": '{model=~"$model", axis=~"$axis", group=~"$group|", suite=~"$suite"}',
     "$SERVED": '{model=~"$model"}',
     "$ASKED": '{model=~"$model", suite=~"$suite"}',
     "$MODELS_BEFORE": 'max by (upstream, model, fingerprint) (biasgate_model_info{model=~"$model"} offset 2m)',
@@ -28,7 +30,7 @@ SHORTHANDS = {
     "$SUITE": "{{suite}} {{metric}} · {{axis}} {{group}} {{subset}} · {{model}}",
 }
 ALARM_LABELS = ("auditor", "metric", "axis", "group", "model")
-VARIABLES = {"model": "Model", "axis": "Axis", "auditor": "Auditor", "suite": "Suite"}
+VARIABLES = {"model": "Model", "axis": "Axis", "group": "Group", "auditor": "Auditor", "suite": "Suite"}
 COLOURED = {"stat", "bargauge", "state-timeline"}
 """Panel types whose values have the colours of thresholds and states, not one a series."""
 SIZES = {"stat": (6, 4), "table": (24, 8)}
@@ -76,10 +78,13 @@ def panel(source: dict[str, Any]) -> dict[str, Any]:
         "links": [{"title": LINKS[one][0], "url": LINKS[one][1]} for one in source.get("links", [])],
     }
     defaults |= {name: source[name] for name in ("min", "decimals") if name in source}
+    names = {"$METRIC": f"${metric_variable(source['metric_of'])}"} if "metric_of" in source else {}
+    repeat = {"repeat": metric_variable(source["metric_of"]), "repeatDirection": "h", "maxPerRow": 2} if names else {}
     has_bounds = any(query["legend"].startswith(("lower ", "upper ")) for query in source["queries"])
     return {
         "type": source["type"],
-        "title": source["title"],
+        "title": expand(source["title"], names),
+        **repeat,
         "description": source["description"].replace("\n", " "),
         "datasource": DATASOURCE,
         "fieldConfig": {"defaults": defaults, "overrides": [BOUNDS] if has_bounds else []},
@@ -88,7 +93,7 @@ def panel(source: dict[str, Any]) -> dict[str, Any]:
             for page in source.get("runbooks", [])
         ],
         "targets": [
-            target(source["type"], index, query) | ({"exemplar": True} if source.get("exemplars") else {})
+            target(source["type"], index, query, names) | ({"exemplar": True} if source.get("exemplars") else {})
             for index, query in enumerate(source["queries"])
         ],
         "transformations": one_table(source["queries"]) if source["type"] == "table" else [],
@@ -141,42 +146,58 @@ def ref_id(index: int) -> str:
     return chr(ord("A") + index)
 
 
-def target(kind: str, index: int, query: dict[str, str]) -> dict[str, Any]:
-    """One query of a panel of this kind."""
+def target(kind: str, index: int, query: dict[str, str], names: dict[str, str]) -> dict[str, Any]:
+    """One query of a panel of this kind; `names` are shorthands of this panel alone."""
     return {
         "refId": ref_id(index),
         "datasource": DATASOURCE,
-        "expr": expand(query["expr"]),
-        "legendFormat": expand(query["legend"]),
+        "expr": expand(query["expr"], names),
+        "legendFormat": expand(query["legend"], names),
         "format": {"table": "table", "heatmap": "heatmap"}.get(kind, "time_series"),
         "instant": kind in POINT_IN_TIME,
         "range": kind not in POINT_IN_TIME,
     }
 
 
-def expand(text: str) -> str:
+def metric_variable(family: str) -> str:
+    """Name the hidden variable that holds the metrics of a family: each has a panel of its own, and so its own unit."""
+    return f"metric_of_{family.removeprefix('biasgate_')}"
+
+
+def expand(text: str, names: dict[str, str] | None = None) -> str:
     """The text with every shorthand written out."""
-    for shorthand, meaning in SHORTHANDS.items():
+    for shorthand, meaning in (SHORTHANDS | (names or {})).items():
         text = text.replace(shorthand, meaning)
     return text
 
 
 def placed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Row headers and panels on Grafana's 24 columns: four numbers side by side, two of anything else, or a table."""
-    panels: list[dict[str, Any]] = []
+    """Row headers and panels, numbered. A collapsed row holds its panels, and asks for them once it is opened."""
+    placed_panels: list[dict[str, Any]] = []
+    numbers = itertools.count(1)
     y = 0
     for row in rows:
-        panels.append({"type": "row", "title": row["title"], "collapsed": False, "gridPos": box(0, y, 24, 1)})
-        y += 1
-        x, tallest = 0, 0
-        for source in row["panels"]:
-            width, height = SIZES.get(source["type"], (12, 8))
-            if x + width > 24 or (tallest and height != tallest):
-                x, y = 0, y + tallest
-            panels.append({**panel(source), "gridPos": box(x, y, width, height)})
-            x, tallest = x + width, height
-        y += tallest
-    return [{"id": number, **panel} for number, panel in enumerate(panels, 1)]
+        is_collapsed = row.get("collapsed", False)
+        header = {"id": next(numbers), "type": "row", "title": row["title"], "collapsed": is_collapsed}
+        inside, below = placed_in(row["panels"], y + 1)
+        inside = [{"id": next(numbers), **one} for one in inside]
+        header |= {"gridPos": box(0, y, 24, 1), "panels": inside if is_collapsed else []}
+        placed_panels += [header, *([] if is_collapsed else inside)]
+        y = y + 1 if is_collapsed else below
+    return placed_panels
+
+
+def placed_in(sources: list[dict[str, Any]], y: int) -> tuple[list[dict[str, Any]], int]:
+    """Panels on Grafana's 24 columns: four numbers side by side, two of anything else, or a table; and the next row."""
+    panels: list[dict[str, Any]] = []
+    x, tallest = 0, 0
+    for source in sources:
+        width, height = SIZES.get(source["type"], (12, 8))
+        if x + width > 24 or (tallest and height != tallest):
+            x, y = 0, y + tallest
+        panels.append({**panel(source), "gridPos": box(x, y, width, height)})
+        x, tallest = x + width, height
+    return panels, y + tallest
 
 
 def box(x: int, y: int, width: int, height: int) -> dict[str, int]:
@@ -196,14 +217,16 @@ def address(name: str) -> dict[str, Any]:
     }
 
 
-def variable(name: str) -> dict[str, Any]:
-    """A drop-down of a label's values: several may be chosen, all are by default."""
+def variable(name: str, family: str | None = None) -> dict[str, Any]:
+    """A drop-down of a label's values, all by default; a hidden one of the metrics of a family."""
+    values = f"label_values({family}, metric)" if family else f'label_values({{__name__=~"biasgate_.*"}}, {name})'
     return {
         "name": name,
-        "label": VARIABLES[name],
+        "label": VARIABLES.get(name, name),
         "type": "query",
+        "hide": 2 if family else 0,
         "datasource": DATASOURCE,
-        "query": {"query": f'label_values({{__name__=~"biasgate_.*"}}, {name})', "refId": name},
+        "query": {"query": values, "refId": name},
         "refresh": 2,
         "multi": True,
         "includeAll": True,
@@ -240,6 +263,8 @@ def definition(name: str) -> dict[str, Any]:
 def dashboard(name: str) -> dict[str, Any]:
     """A whole dashboard as Grafana's JSON model."""
     source = definition(name)
+    families = {one["metric_of"]: None for row in source["rows"] for one in row["panels"] if "metric_of" in one}
+    hidden = [variable(metric_variable(family), family) for family in families]
     choice = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
     return {
         "uid": f"biasgate-{name.replace('_', '-')}",
@@ -253,14 +278,14 @@ def dashboard(name: str) -> dict[str, Any]:
         "links": [link(other) for other in NAMES if other != name],
         "annotations": {"list": [annotation(one) for one in source["annotations"]]},
         "graphTooltip": 1,  # a crosshair that all panels share
-        "templating": {"list": [choice, *map(variable, source["variables"]), *map(address, DEFAULTS)]},
+        "templating": {"list": [choice, *map(variable, source["variables"]), *map(address, DEFAULTS), *hidden]},
         "panels": placed(source["rows"]),
     }
 
 
 def render(name: str) -> str:
-    """The text of NAME.json."""
-    return json.dumps(dashboard(name), indent=2, ensure_ascii=False) + "\n"
+    """The text of NAME.json, small enough for a resource of Kubernetes."""
+    return json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

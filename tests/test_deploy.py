@@ -1,39 +1,26 @@
 """What is handed to Prometheus, Alertmanager and Grafana is valid, and asks only for what biasgate exports."""
 
 import functools
-import importlib.util
 import json
 import re
 import shutil
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
 from gateway.config.loading import load
-from tests.support.dashboards import NAMES, dashboard, filled, panels
+from tests.support.dashboards import GRAFANA, NAMES, build, dashboard, filled, panels
 from tests.support.prometheus_tools import amtool, promtool
 from tools.reference.metrics import read_families
 
 ROOT = Path(__file__).parent.parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RUNBOOKS = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
-GRAFANA = ROOT / "grafana"
 VIEWER_KEY = "/run/keys/viewer_key"
 """Where a service of the compose file puts it."""
 SAMPLE_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
-
-
-def script(path: Path) -> ModuleType:
-    """A program outside the packages, as a module."""
-    spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def rules() -> list[dict[str, Any]]:
@@ -110,8 +97,7 @@ def test_the_base_of_links_is_set_once() -> None:
     """Prometheus gives its alerts' links the base that its file names, and sends no label of that name on."""
     config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
     assert {"action": "labeldrop", "regex": "runbooks|console"} in config["alerting"]["alert_relabel_configs"]
-    build = script(GRAFANA / "build.py")
-    assert config["global"]["external_labels"] == build.DEFAULTS
+    assert config["global"]["external_labels"] == build().DEFAULTS
 
 
 @pytest.mark.parametrize("file", ["alertmanager.yml", "slack-and-pagerduty.yml"])
@@ -131,9 +117,8 @@ def test_rules_read_exported_metrics() -> None:
 
 def test_dashboards_are_built_from_their_sources() -> None:
     """Each JSON file is what build.py makes of the TOML file beside it: nobody edited the output."""
-    build = script(GRAFANA / "build.py")
-    assert {path.stem for path in GRAFANA.glob("*.json")} == set(NAMES) == set(build.NAMES)
-    assert {name: build.render(name) for name in NAMES} == {
+    assert {path.stem for path in GRAFANA.glob("*.json")} == set(NAMES) == set(build().NAMES)
+    assert {name: build().render(name) for name in NAMES} == {
         name: (GRAFANA / f"{name}.json").read_text(encoding="utf-8") for name in NAMES
     }
 
@@ -161,10 +146,7 @@ def test_dashboard_expressions_parse(tmp_path: Path) -> None:
 
 
 MARKS = {
-    "Drift alarms": {
-        "2m": None,
-        "3m": '{auditor="judge", metric="favoritism", axis="gender", group="man", model="m"}',
-    },
+    "Drift alarms": {"2m": None, "3m": '{auditor="judge", metric="favoritism", axis="gender", group="man", model="m"}'},
     "Model changes": {
         "2m15s": '{upstream="u", model="m", fingerprint="two"}',
         "4m": '{upstream="u", model="m", fingerprint="two"}',
@@ -234,11 +216,26 @@ def test_a_table_is_one_table() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_dashboard_panels_do_not_overlap(name: str) -> None:
-    """Each grid cell holds one panel at most."""
-    cells = [
-        (x, y)
-        for box in (panel["gridPos"] for panel in dashboard(name)["panels"])
-        for x in range(box["x"], box["x"] + box["w"])
-        for y in range(box["y"], box["y"] + box["h"])
-    ]
-    assert len(cells) == len(set(cells))
+    """Each grid cell holds one panel at most, of the dashboard and of each collapsed row."""
+    whole = dashboard(name)["panels"]
+    for listed in (whole, *(row["panels"] for row in whole if row.get("collapsed"))):
+        cells = [
+            (x, y)
+            for box in (panel["gridPos"] for panel in listed)
+            for x in range(box["x"], box["x"] + box["w"])
+            for y in range(box["y"], box["y"] + box["h"])
+        ]
+        assert len(cells) == len(set(cells))
+
+
+def test_dashboards_fold_what_is_off_and_keep_units_apart() -> None:
+    """Rows of what is off at first are folded, all panels share a crosshair, and no axis has several metrics' units."""
+    wholes = [dashboard(name) for name in NAMES]
+    rows = [panel for whole in wholes for panel in whole["panels"] if panel["type"] == "row"]
+    assert [row["title"] for row in rows if "off until" in row["title"] and not row["collapsed"]] == []
+    assert [whole["graphTooltip"] for whole in wholes] == [1, 1, 1]
+    filters = [{one["name"] for one in whole["templating"]["list"]} for whole in wholes]
+    assert ["group" in names for names in filters] == [False, True, True]
+    own_units = [panel for _, panel in panels() if "own unit" in panel["title"] and panel["type"] != "table"]
+    assert len(own_units) == 3
+    assert all(f"${panel['repeat']}" in panel["targets"][0]["expr"] for panel in own_units)

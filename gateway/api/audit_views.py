@@ -34,14 +34,20 @@ class AuditViewsController(Controller):
         audit_id: FromPath[str],
         config: Settings,
         read_as: Annotated[Filter | None, QueryParameter(name="status")] = None,
+        axis: FromQuery[str | None] = None,
+        group: FromQuery[str | None] = None,
+        reading: FromQuery[str | None] = None,
+        verdict: FromQuery[str | None] = None,
         changed_from: FromQuery[str | None] = None,
+        pairs: FromQuery[bool] = False,
         after: FromQuery[str | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_ITEMS)] = 50,
     ) -> Response[bytes]:
-        """`after` is `next` of the page before; `changed_from` is another run of the suite."""
-        query = ItemsWanted(
-            audit_id=audit_id, status=read_as, changed_from=changed_from, after=place(after), limit=limit
-        )
+        """`after` is `next` of the page before; `changed_from` is another run of the suite. `verdict` is the reading of
+        a reply that a judge read. `pairs` adds the rest of each set, such as a pair about two groups.
+        """
+        values = {"axis": axis, "group": group, "reading": reading, "verdict": verdict, "changed_from": changed_from}
+        query = ItemsWanted(audit_id=audit_id, status=read_as, pairs=pairs, after=place(after), limit=limit, **values)
         return Response((await run_views.items(config, query)).json, media_type="application/json")
 
     @get(

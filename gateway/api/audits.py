@@ -223,19 +223,15 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
 def audit_of(run: Run, holder: Holder) -> Audit:
     """Return a run as its reader may see it, with the rate of its replies and the time left."""
     return Audit(
-        id=run.id,
-        suite=run.suite,
-        model=run.model,
-        mode=run.mode,
-        protocol=run.protocol,
-        status=run.status,
-        created_at=run.created_at,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
+        **{name: getattr(run, name) for name in _SAME},
         progress=_progress(run),
         options=viewer_forms.shown_options(run.options, holder),
         error=viewer_forms.shown_error(run.error, holder),
     )
+
+
+_SAME = ("id", "suite", "model", "mode", "protocol", "status", "created_at", "started_at", "finished_at")
+"""What the form of a run has as the store has it."""
 
 
 def _progress(run: Run) -> AuditProgress:

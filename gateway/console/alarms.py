@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from litestar import Controller, Response, get
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.params import FromPath, QueryParameter
 from litestar.response import Redirect
 
 from auditors.streams.scales import GAP_SUFFIX
@@ -129,17 +129,10 @@ class AlarmsController(Controller):
         pages: PageFrame,
         database: Store,
         config: Settings,
-        auditor: FromQuery[str | None] = None,
-        metric: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        group: FromQuery[str | None] = None,
-        model: FromQuery[str | None] = None,
         offset: Annotated[int, QueryParameter(ge=0, le=1_000_000)] = 0,
     ) -> Response[Any] | Redirect:
         """Show all alarms; with the labels of a series, as a dashboard links, redirect to that series."""
-        labels = {
-            name: _read_label(value) for name, value in zip(SERIES, (auditor, metric, axis, group, model), strict=True)
-        }
+        labels = {name: _read_label(request.query_params.get(name)) for name in SERIES}
         if labels["metric"] is not None:
             key = await streams.find(database, labels)
             if key is not None:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import groupby, zip_longest
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import Controller, Response, get
@@ -19,7 +21,8 @@ from gateway.console.showing import PageFrame, is_for_changes
 from gateway.control_keys import Holder
 from gateway.feature import templates_at
 from gateway.reading import run_views, viewer_forms
-from gateway.reading.run_forms import Filter, Gate, GateWanted, ItemsWanted, place
+from gateway.reading.differences import Piece, differences
+from gateway.reading.run_forms import MOST_COUNTED, Gate, GateWanted, ItemsWanted, ShownItem, place
 from gateway.store import catalogue, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status
@@ -77,13 +80,7 @@ TAB = "/console/audits"
 MOST_RUNS = 100
 MOST_OTHERS = 20
 ITEMS_A_PAGE = 25
-FILTERS: dict[Filter, str] = {
-    "failed": "failed: no reply, or thinking without an end",
-    "unrelated": "unrelated",
-    "refusal": "refusal",
-    "malformed": "malformed",
-    "ok": "read",
-}
+ITEM_FILTERS = ("status", "axis", "group", "reading", "verdict", "changed_from")
 
 
 class AuditPagesController(Controller):
@@ -170,24 +167,12 @@ class AuditPagesController(Controller):
 
     @get("/{audit_id:str}/items")
     async def items(
-        self,
-        request: Asked,
-        pages: PageFrame,
-        database: Store,
-        config: Settings,
-        audit_id: FromPath[str],
-        read_as: Annotated[str, QueryParameter(name="status")] = "",
-        changed_from: FromQuery[str] = "",
-        after: FromQuery[str] = "",
+        self, request: Asked, pages: PageFrame, database: Store, config: Settings, audit_id: FromPath[str]
     ) -> Response[Any]:
-        status = next((name for name in FILTERS if name == read_as), None)
-        query = ItemsWanted(
-            audit_id=audit_id,
-            status=status,
-            changed_from=changed_from or None,
-            after=place(after or None),
-            limit=ITEMS_A_PAGE,
-        )
+        fields = {name: request.query_params.get(name, "") for name in (*ITEM_FILTERS, "after")}
+        chosen: dict[str, Any] = {name: value or None for name, value in fields.items()}
+        chosen["after"] = place(chosen["after"])
+        query = ItemsWanted(audit_id=audit_id, **chosen, pairs=True, limit=ITEMS_A_PAGE)
         items_page = None if is_for_changes(request) else (await run_views.items(config, query)).read()
 
         async def build() -> View:
@@ -195,15 +180,26 @@ class AuditPagesController(Controller):
             data = {
                 "run": audit_of(run, request.user),
                 "found": items_page,
-                "filters": FILTERS,
-                "status": status or "",
-                "changed_from": changed_from,
+                "sets": None if items_page is None else await asyncio.to_thread(mark_sets, items_page.items),
+                "most_counted": MOST_COUNTED,
+                "asked": fields,
+                "address": f"{TAB}/{audit_id}/items?{urlencode({name: fields[name] for name in ITEM_FILTERS})}",
                 "others": await _list_comparable(database, run),
-                "is_first": not after,
             }
             return View(template="audit_items.html", title=f"Items of {run.suite}, {run.model}", tab=TAB, data=data)
 
         return await pages.shown(request, build)
+
+
+def mark_sets(items: Sequence[ShownItem]) -> list[list[tuple[ShownItem, list[Piece] | None]]]:
+    """Return the items of a page set by set, with their questions where they differ from the first of their set."""
+    marked = []
+    for _, of_set in groupby(items, key=lambda item: (item.set_id or item.item_id, item.sample)):
+        members = [*of_set]
+        compared = [differences(members[0].prompt or "", member.prompt or "") for member in members[1:]]
+        pieces = [*[of_first for of_first, _ in compared[:1]], *[of_other for _, of_other in compared]]
+        marked.append(list(zip_longest(members, pieces)))
+    return marked
 
 
 async def _run(database: Database, audit_id: str) -> Run:

@@ -49,38 +49,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(part for part in (axis, self.group, self.reference, self.subset) if part).replace("_", " ")
 
 
-class Side(msgspec.Struct, frozen=True):
-    reading: str
-    text: str
-
-
-class Flip(msgspec.Struct, frozen=True, kw_only=True):
-    item_id: str
-    sample: int
-    axis: str
-    groups: list[str]
-    question: str
-    a: Side
-    b: Side
-
-
-class _Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    differing: dict[str, list[str]]
-    n_paired: int
-    n_unpaired: int
-    n_comparisons: int
-    n_comparisons_of_parts: int
-    expected_by_chance: float | None
-    noise: dict[str, str]
-    judge_faults: dict[str, str]
-    n_looks: int | None
-    differences: list[Difference]
-
-
 class _Found(msgspec.Struct, frozen=True):
-    comparison: _Comparison
+    comparison: dict[str, Any]
+    """See `benchmarks.reporting.compare.Comparison`."""
     n_flipped: int
-    flips: list[Flip] | None
+    flips: list[dict[str, Any]] | None
+    """See `benchmarks.reporting.flips.Flip`."""
 
 
 class Forest(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +73,7 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 class Drawn(msgspec.Struct, frozen=True):
     comparison: Any
     forests: list[Forest]
-    flips: list[Flip] | None
+    flips: list[dict[str, Any]] | None
     """The items that flipped; None for a viewer, who reads no text."""
     n_flipped: int
 
@@ -112,7 +86,7 @@ async def drawn(content: bytes) -> Drawn:
 def _drawn(content: bytes) -> Drawn:
     answer = msgspec.json.decode(content, type=_Found)
     by_metric: dict[str, list[Difference]] = {}
-    for row in answer.comparison.differences:
+    for row in msgspec.convert(answer.comparison["differences"], list[Difference]):
         by_metric.setdefault(row.metric, []).append(row)
     forests = [_forest(metric, rows) for metric, rows in by_metric.items()]
     flips = None if answer.flips is None else answer.flips[:MOST_FLIPS]

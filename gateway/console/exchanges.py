@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 import msgspec
 from litestar import Controller, Response, get
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.params import FromPath, FromQuery
 from litestar.response import Redirect
 
 from auditors import plugins
@@ -37,6 +37,11 @@ MOST_IDS = 50
 """Exchanges that one address names."""
 EXCERPT = 400
 """Characters of each text in a list."""
+FIELDS = (
+    *("request_id", "tag", "key", "model", "state", "auditor", "axis", "group"),
+    *("min_score", "max_score", "since", "until"),
+)
+"""Fields of the form, as the address has them."""
 
 
 class ExchangePagesController(Controller):
@@ -54,37 +59,12 @@ class ExchangePagesController(Controller):
         config: Settings,
         stream: FromQuery[str | None] = None,
         exchange_id: FromQuery[list[str] | None] = None,
-        request_id: FromQuery[str] = "",
-        tag: FromQuery[str] = "",
-        key: FromQuery[str] = "",
-        model: FromQuery[str] = "",
-        in_state: Annotated[str, QueryParameter(name="state")] = "",
-        auditor: FromQuery[str] = "",
-        axis: FromQuery[str] = "",
-        group: FromQuery[str] = "",
-        min_score: FromQuery[str] = "",
-        max_score: FromQuery[str] = "",
-        since: FromQuery[str] = "",
-        until: FromQuery[str] = "",
         before: FromQuery[str] = "",
     ) -> Response[Any] | Redirect:
         """Show the form and the newest results, or both sides of a stream; redirect for an id of a single exchange."""
         if stream:
             return await self._compared(request, pages, database, config, stream)
-        fields = {
-            "request_id": request_id,
-            "tag": tag,
-            "key": key,
-            "model": model,
-            "state": in_state,
-            "auditor": auditor,
-            "axis": axis,
-            "group": group,
-            "min_score": min_score,
-            "max_score": max_score,
-            "since": since,
-            "until": until,
-        }
+        fields = {name: request.query_params.get(name, "") for name in FIELDS}
         filled = {name: text.strip() for name, text in fields.items() if text.strip()}
         ids = (exchange_id or [])[:MOST_IDS]
         results, counts = _NOTHING, dict[str, list[tuple[str | None, int]]]()

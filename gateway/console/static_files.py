@@ -15,7 +15,6 @@ from gateway.feature import FEATURES
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 FIGURES = "figures.css"
 """The style sheet of the reports, whose figures the pages show."""
-FILES = frozenset({"live.js", "forms.js", "audits.js", "login.js", "common.js", "style.css", "icon.svg"})
 
 
 @get("/", sync_to_thread=False, include_in_schema=False)
@@ -34,12 +33,10 @@ class StaticController(Controller):
     def file(self, name: FromPath[str]) -> Response[bytes]:
         if name == FIGURES:
             return answer_with(files("benchmarks.reporting") / "templates" / name)
-        if name in FILES:
-            return answer_with(files("gateway.console") / "static" / name)
-        for feature in FEATURES.values():
-            for file in sorted(feature.static().glob("*")):
-                if file.name == name:
-                    return answer_with(file)
+        folders = (Path(__file__).parent / "static", *(feature.static() for feature in FEATURES.values()))
+        for file in (file for folder in folders for file in folder.glob("*")):
+            if file.name == name:
+                return answer_with(file)
         raise NotFoundException(detail=f'the console has no file "{name}"')
 
 

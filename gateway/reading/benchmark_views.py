@@ -41,14 +41,10 @@ async def _cost(database: Database, config: Config, query: CostWanted, options: 
     except BenchmarkError as exc:
         return SuiteCost(suite=options.suite, unknown_because=str(exc))
     estimate = forecast(plan, finished=finished, host=query.host)
+    counts = {"items": len(plan.items)} | {name: getattr(estimate, name) for name in COUNTS[1:]}
     return SuiteCost(
         suite=options.suite,
-        items=len(plan.items),
-        requests=estimate.requests,
-        judge_requests=estimate.judge_requests,
-        prompt_tokens=estimate.prompt_tokens,
-        reply_tokens=estimate.reply_tokens,
-        expected_reply_tokens=estimate.expected_reply_tokens,
+        **counts,
         seconds=estimate.seconds,
         has_more=estimate.has_more,
         unknown_because=NO_RATE if estimate.seconds is None else None,
@@ -98,17 +94,13 @@ async def judged(config: Config, query: GateWanted) -> bytes:
 
 
 def _show_verdict(verdict: Verdict) -> ShownVerdict:
-    estimate = verdict.estimate
+    numbers = {name: getattr(verdict.estimate, name, None) for name in ("value", "lower", "upper", "n", "n_excluded")}
     return ShownVerdict(
+        **numbers,
         requirement=verdict.requirement,
         where=verdict.where,
         passed=verdict.passed,
         found=verdict.found,
-        value=None if estimate is None else estimate.value,
-        lower=None if estimate is None else estimate.lower,
-        upper=None if estimate is None else estimate.upper,
-        n=None if estimate is None else estimate.n,
-        n_excluded=None if estimate is None else estimate.n_excluded,
         reason=verdict.reason,
     )
 

@@ -110,6 +110,7 @@ async def _comparison(database: Database, config: Config, query: Compared) -> Co
 
 
 _TOLD = ("mean_before", "mean_since", "n_before", "n_since", "direction", "axis", "group")
+_ALIKE = (*_TOLD, "auditor", "metric", "model", "alarm_since")
 
 
 async def _sides(
@@ -180,18 +181,8 @@ def _compared(
     if alarm.since is None:
         reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
     return Comparison(
+        **{name: getattr(alarm, name) for name in _ALIKE},
         stream=stream.id,
-        auditor=alarm.auditor,
-        metric=alarm.metric,
-        axis=alarm.axis,
-        group=alarm.group,
-        model=alarm.model,
-        direction=alarm.direction,
-        alarm_since=alarm.alarm_since,
-        mean_before=alarm.mean_before,
-        mean_since=alarm.mean_since,
-        n_before=alarm.n_before,
-        n_since=alarm.n_since,
         change=change,
         alarm_exchange_id=alarm.exchange_id,
         chosen_before=CHOSEN_BEFORE,

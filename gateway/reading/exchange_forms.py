@@ -172,22 +172,11 @@ class Shown:
         """One row; `why` it has no score."""
         exchange, score = result.exchange, result.score
         text = self._text(result.stored)
+        same = {name: getattr(exchange, name) for name in _SAME_IN_LIST}
         return ShownExchange(
-            id=exchange.id,
-            request_id=exchange.request_id,
-            received_at=exchange.received_at,
-            model=exchange.model,
-            served_model=exchange.served_model,
-            upstream=exchange.upstream,
-            tag=exchange.tag,
+            **same | {name: getattr(score, name, None) for name in _OF_SCORE},
             key=exchange.key_name,
             state=result.stored.state,
-            auditor=score.auditor if score else None,
-            metric=score.metric if score else None,
-            axis=score.axis if score else None,
-            group=score.group if score else None,
-            reference=score.reference if score else None,
-            value=score.value if score else None,
             inclusion_probability=score.inclusion_probability
             if score and exchange.sender_rate is not None
             else exchange.known_probability,
@@ -405,6 +394,8 @@ def shown_record(
 _ALIKE = {field.name for field in msgspec.structs.fields(ExchangeRecord)} & {
     field.name for field in msgspec.structs.fields(Exchange)
 }
+_SAME_IN_LIST = ("id", "request_id", "received_at", "model", "served_model", "upstream", "tag")
+_OF_SCORE = ("auditor", "metric", "axis", "group", "reference", "value")
 
 
 def _describe_audit(audit: Audit) -> str:

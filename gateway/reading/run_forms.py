@@ -19,9 +19,18 @@ class ItemsWanted(msgspec.Struct, frozen=True, kw_only=True):
     status: Filter | None
     changed_from: str | None
     """Only those that are read otherwise than this run's reply to the same item."""
+    axis: str | None = None
+    group: str | None = None
+    reading: str | None = None
+    """As `ShownItem.reading`."""
+    verdict: str | None = None
+    """The reading of a reply that a judge read."""
+    pairs: bool = False
+    """Together with the other replies of its set."""
     after: tuple[str, int] | None
     """(item_id, sample) of the last one seen."""
     limit: int
+    """Replies that pass; with `pairs`, sets of which a reply passes."""
 
 
 class OtherReply(msgspec.Struct, frozen=True):
@@ -39,6 +48,10 @@ class ShownItem(msgspec.Struct, frozen=True, kw_only=True):
     sample: int
     is_repeat: bool
     """True if it was asked once more (`repeat_share`): it counts in no score."""
+    is_beside: bool
+    """True if no filter lets it through, and it stands here for a reply of its set."""
+    set_id: str | None
+    """The set of items that only mean something together, such as a pair about two groups."""
     axis: str | None
     groups: Sequence[str]
     subset: str | None
@@ -60,12 +73,18 @@ class ShownItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Replies in the order of item and sample."""
+    """Replies in the order of item and sample; with `pairs`, set after set."""
 
     items: list[ShownItem]
     next: str | None
     """Value for `after`; None: that was all. A page may have fewer than `limit`, or none, and others after it."""
     no_prompts_because: str | None
+    choices: dict[str, dict[str, int]]
+    """The values that `status`, `axis`, `group`, `reading` and `verdict` have in this run: an axis or a group with its
+    items, the others with their replies among the first MOST_COUNTED."""
+
+
+MOST_COUNTED = 20_000
 
 
 class GateWanted(msgspec.Struct, frozen=True, kw_only=True):

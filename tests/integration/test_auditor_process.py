@@ -11,12 +11,7 @@ import pytest
 from benchmarks.suites import registry
 from gateway.store import catalogue
 from gateway.store.database import Database
-from tests.support.integration.auditing import (
-    auditing,
-    config_for,
-    fetch,
-    until,
-)
+from tests.support.integration.auditing import auditing, config_for, fetch, until
 
 
 @pytest.mark.stores("sqlite")
@@ -36,10 +31,7 @@ async def test_it_is_ready_once_the_gateway_can_read_its_suites(
         try:
             with pytest.raises(urllib.error.HTTPError) as refused:
                 await fetch(f"{url}/readyz")
-            assert json.load(refused.value)["checks"] == {
-                "store": "ok",
-                "suites": "not reported to the gateways yet",
-            }
+            assert json.load(refused.value)["checks"] == {"store": "ok", "suites": "not reported to the gateways yet"}
         finally:
             may_look.set()
 

@@ -413,6 +413,14 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     keyed.open("/console/exchanges?group=men&max_score=0&auditor=judge")
     n_low = len(keyed.texts(".found tbody tr"))
     values = page.evaluate("[...document.querySelectorAll('[role=search] input')].map((field) => field.value).join('')")
+    page.fill("#view-name", "low for men")
+    page.click("#save-view button")
+    keyed.open("/console/exchanges")
+    page.click("#view-list a")
+    page.eventually("location.search.includes('max_score=0')")
+    n_in_view = len(keyed.texts(".found tbody tr"))
+    page.click("#view-list button")
+    views_left = keyed.texts("#view-list li")
     keyed.open("/console/exchanges?auditor=judge&since=1970-01-01T00:17&until=1970-01-01T00:17:09")
     n_within = len(keyed.texts(".found tbody tr"))
     keyed.open("/console/exchanges")
@@ -437,6 +445,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     assert TEXT in single
     assert "The judge's reasons: none is kept" in single
     assert (n_low, n_within, n_newest, n_left) == (20, 10, 34, 38)
+    assert (n_in_view, views_left) == (n_low, [])
     assert values.startswith("men")
     assert mistakes[0] == 'the minimum score "high" is not a number in the metric\'s unit'
     assert mistakes[1].startswith('unknown axis "gendre"')

@@ -1,6 +1,7 @@
 """The console's audits in a real Chromium: what runs cost, started, followed, read item by item, compared."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -217,6 +218,43 @@ def test_a_viewer_reads_and_starts_nothing(shown: Console) -> None:
     assert "suites" in page.text("#start [role=alert]")
 
 
+TABLE = Path(__file__).parent / "table"
+"""A table of a page, and the files that its links are to give, as `.html`, `.csv` and `.json`."""
+
+
+def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> None:
+    """Items of a set stand in columns, or below each other; a table is CSV and JSON by links that take the focus."""
+    page = shown.page
+    audit_id = finished(shown, ASKED | {"suites": "bbq"})["id"]
+    shown.open(f"/console/audits/{audit_id}/items")
+    page.choose("#filter [name=axis]", "age")
+    page.click("#filter [type=submit]")
+    page.eventually("location.search.includes('axis=age') && document.querySelector('#items mark')")
+    rows = {}
+    for width in (1440, 400):
+        page.size(width, 900)
+        rows[width] = page.evaluate("[...document.querySelector('#items .members').children].map((it) => it.offsetTop)")
+    complaints = page.complaints(widths=WIDTHS[::-1])
+    page.open(f"{shown.root}/console/audits")
+    page.eventually("document.querySelector('.runs .state-done')")
+    page.evaluate(
+        f"document.querySelector('main').insertAdjacentHTML('beforeend', `{TABLE.with_suffix('.html').read_text()}`)"
+    )
+    page.evaluate("import('/console/static/tables.js').then(({offerTables}) => offerTables(document))")
+    is_reached = page.evaluate(
+        "[...document.querySelectorAll('.table-links a')].every((it) => it.href && !it.tabIndex)"
+    )
+    files = [page.download(f"#made + .table-links a:nth-child({n})") for n in (1, 2)]
+    run = json.loads(page.download(".scroll:has(.runs) + .table-links a:last-child").read_text())[0]
+
+    assert [len(set(tops)) for tops in rows.values()] == [2, 4]
+    assert files[0].read_bytes() == TABLE.with_suffix(".csv").read_bytes()
+    assert json.loads(files[1].read_text()) == json.loads(TABLE.with_suffix(".json").read_text())
+    assert re.fullmatch(r"biasgate-audits-schedules-\d{8}T\d{6}Z\.csv", files[0].name)
+    assert run["Headline lower"] <= run["Headline value"] <= run["Headline upper"]
+    assert (is_reached, complaints, page.errors) == (True, [], [])
+
+
 def test_own_prompts_are_asked_shown_and_bundled(shown: Console) -> None:
     """The pages of a run and of its items have what the run has, and fit every window; packed, it is scored again."""
     page = shown.page
@@ -226,7 +264,7 @@ def test_own_prompts_are_asked_shown_and_bundled(shown: Console) -> None:
     result = shown.ask("GET", f"/audits/{run_id}/result")
 
     shown.open(f"/console/audits/{run_id}/items")
-    complaints, items = page.complaints(widths=WIDTHS[::-1]), page.text("main")
+    complaints, items = page.complaints(widths=WIDTHS[::-1]), page.evaluate("document.body.textContent")
     page.open(f"{shown.root}/console/audits/{run_id}")
     complaints, numbers = complaints + page.complaints(widths=WIDTHS[::-1]), page.text("main")
     bundle = page.download("#bundle")
@@ -239,5 +277,5 @@ def test_own_prompts_are_asked_shown_and_bundled(shown: Console) -> None:
     assert "no distance was measured" in numbers
     assert "no identity named" in numbers
     assert "My sister" not in numbers
-    assert "my brother" in items.lower()
+    assert "my only here: brother – end" in items.lower()
     assert (complaints, page.errors) == ([], [])

@@ -67,15 +67,8 @@ async def plant_evaluators(database: Database) -> None:
 
 async def finish(database: Database, run_id: str, result: Result) -> None:
     """End a run as an auditor does."""
-    options: dict[str, Any] = {
-        "suite": result.suite,
-        "model": result.model,
-        "mode": result.mode,
-        "protocol": result.protocol,
-        "data": result.dataset.kind,
-        "mitigation": result.mitigation,
-        "seed": len(run_id),
-    }
+    names = ("suite", "model", "mode", "protocol", "mitigation")
+    options = {name: getattr(result, name) for name in names} | {"data": result.dataset.kind, "seed": len(run_id)}
     await create_run(database, run_id, options)
     assert await runs.claim(database, run_id)
     assert await runs.finish(database, run_id, result=encode(result).decode(), report="")

@@ -71,7 +71,7 @@ enabled = true
 UNKNOWN_HERE = (
     *("biasgate_audit_live_latency_ratio", "biasgate_coverage_", "biasgate_filtered_total"),
     *("biasgate_ingest_rates_ignored_total", "biasgate_live_cut_", "biasgate_drift_cause", '"thought_favoritism"'),
-    *('"likelihood_', 'metric="first_person_divergence"'),
+    *('"likelihood_', 'metric="first_person_divergence'),
 )
 """The simulated model does not count its tokens, so nothing is known of the time between them; what no suite covers
 takes ten prompts that differ (`test_console_coverage.py`). No request here is filtered or states a sampling rate, and

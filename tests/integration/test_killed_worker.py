@@ -37,12 +37,7 @@ async def test_the_ledger_knows_what_a_killed_gateway_answered(tmp_path: Path, m
     with tempfile.TemporaryDirectory() as places:  # where sockets may be: its path is short
         monkeypatch.setenv("TMPDIR", places)
         killed = await kill_under_load(
-            tmp_path,
-            workers=2,
-            sampling_rate=0.5,
-            is_store_locked=True,
-            seconds=2.0,
-            kills_all=True,
+            tmp_path, workers=2, sampling_rate=0.5, is_store_locked=True, seconds=2.0, kills_all=True
         )
         assert not [name for name in os.listdir(places) if name.startswith("biasgate-writer-")]  # noqa: PTH208 - asynchronous
     assert killed.answered > 100

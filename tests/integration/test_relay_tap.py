@@ -79,10 +79,7 @@ async def test_a_sampled_exchange() -> None:
 async def test_copies_that_are_dropped(script: Any, outcome: str, reason: str | None) -> None:
     """An exchange that cannot be audited is counted once, and its client is served all the same."""
     tap = RememberingTap(samples=True, max_copy_bytes=100)
-    async with (
-        relaying(script, tap=tap) as run,
-        run.http.stream("POST", "/v1/completions", content=b"{}") as answer,
-    ):
+    async with relaying(script, tap=tap) as run, run.http.stream("POST", "/v1/completions", content=b"{}") as answer:
         received = b"".join([chunk async for chunk in answer.aiter_raw()])
 
     assert (tap.offered, tap.dropped) == ([], [("other", outcome)])

@@ -56,11 +56,7 @@ class TestBeforeTheHead:
         """A request that waits for a busy pool waits for first_byte at most, and is told what it waited for."""
         async with scripted_upstream(hang_after(STREAM_START)) as upstream:
             config = config_for(upstream, upstream={"max_connections": 1}, timeouts={"first_byte": 1.0})
-            async with (
-                running_gateway(config) as gateway,
-                gateway.http() as http,
-                http.stream("GET", "/v1/x") as busy,
-            ):
+            async with running_gateway(config) as gateway, gateway.http() as http, http.stream("GET", "/v1/x") as busy:
                 assert busy.status_code == 200
                 answer = await http.get("/v1/x")
 

@@ -26,13 +26,7 @@ from tests.support.integration.filtering import (
     streamed,
 )
 from tests.support.integration.relaying import Gateway, RememberingTap, eventually
-from tests.support.integration.scripted_upstream import (
-    Channel,
-    ReceivedRequest,
-    Script,
-    raw,
-    reply,
-)
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply
 
 HEADER = "x-biasgate-mitigation"
 BODY = b'{"model": "m",  "messages": [{"role": "user", "content": "Hello"}]}'
@@ -81,10 +75,7 @@ class TestWhole:
     async def test_repeatedly_on_one_connection(self) -> None:
         """Answers with a known head, which the relay takes unparsed, are looked at too."""
         scripts = [reply(completion("fine")), reply(completion("fine")), reply(completion(BIASED))]
-        async with (
-            filtered(*scripts) as run,
-            run.gateway.http() as http,
-        ):
+        async with filtered(*scripts) as run, run.gateway.http() as http:
             answers = [await http.post(CHAT, content=BODY) for _ in scripts]
         assert [one.status_code for one in answers] == [200, 200, 400]
         assert {one.connection for one in run.upstream.requests if one.method == "POST"} == {
@@ -237,11 +228,7 @@ class TestStream:
     async def test_what_is_looked_at_goes_out_while_more_comes(self) -> None:
         """The first window arrives before the answer's end, and nothing arrives that was not looked at."""
         script = streamed(events_of(*CLEAN_PIECES))
-        async with (
-            filtered(script) as run,
-            run.gateway.http() as http,
-            http.stream("POST", CHAT, content=BODY) as got,
-        ):
+        async with filtered(script) as run, run.gateway.http() as http, http.stream("POST", CHAT, content=BODY) as got:
             seen = ""
             async for piece in got.aiter_text():
                 seen += piece
@@ -385,10 +372,7 @@ async def test_a_filtered_connection_leaves_nothing_behind() -> None:
     def encoding(request: ReceivedRequest) -> str | None:
         return request.header("accept-encoding")
 
-    async with (
-        filtered(answer, match={"model": "m"}) as run,
-        run.gateway.http() as http,
-    ):
+    async with filtered(answer, match={"model": "m"}) as run, run.gateway.http() as http:
         for model in ("m", "n", "m", "n"):
             await http.post(
                 CHAT, content=BODY.replace(b'"m"', b'"%b"' % model.encode()), headers={"accept-encoding": "br"}

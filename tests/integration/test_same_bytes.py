@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 from tests.support.integration.generated_traffic import LISTED, Request, Response, requests, responses
 from tests.support.integration.relaying import config_for
 from tests.support.integration.scripted_upstream import Script, raw, reply, scripted_upstream
-from tests.support.integration.watching import (
-    Watched,
-    cut_at,
-    passed_on,
-    request,
-    sending,
-    watch,
-    watched_relay,
-)
+from tests.support.integration.watching import Watched, cut_at, passed_on, request, sending, watch, watched_relay
 from tools.recording.vllm_traffic import Recorded, recorded
 
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "150"))

@@ -22,10 +22,7 @@ AUDITED = 0.05
 """Share of the requests that are sampled: of ten thousand invented models some five hundred reach the auditors."""
 CONNECTIONS = 8
 CHAT = "/v1/chat/completions"
-VERDICT = {
-    "refused": False,
-    "findings": [{"axis": "gender", "group": "woman", "reference": "man", "score": 1}],
-}
+VERDICT = {"refused": False, "findings": [{"axis": "gender", "group": "woman", "reference": "man", "score": 1}]}
 ANSWER = {
     "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(VERDICT)}}]
 }

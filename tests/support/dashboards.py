@@ -1,8 +1,11 @@
 """The Grafana dashboards as tests see them: their panels, and their expressions as Grafana sends them."""
 
+import functools
+import importlib.util
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 NAMES = ("gateway", "live_bias", "audits")
@@ -15,8 +18,20 @@ def dashboard(name: str) -> dict[str, Any]:
 
 
 def panels() -> list[tuple[str, dict[str, Any]]]:
-    """Every panel with the name of its dashboard."""
-    return [(name, panel) for name in NAMES for panel in dashboard(name)["panels"] if panel["type"] != "row"]
+    """Return every panel with the name of its dashboard, those in collapsed rows too."""
+    listed = [(name, panel) for name in NAMES for panel in dashboard(name)["panels"]]
+    return [(name, panel) for name, outer in listed for panel in outer.get("panels", [outer])]
+
+
+@functools.cache
+def build() -> ModuleType:
+    """Return grafana/build.py as a module."""
+    spec = importlib.util.spec_from_file_location("build", GRAFANA / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def filled(expression: str, rate_interval: str = "5m") -> str:

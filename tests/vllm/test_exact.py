@@ -69,12 +69,7 @@ def lessons(plans: list[Plan]) -> str:
 def in_vllm_env(env: Path, *argv: object, given: str) -> str:
     command = [str(env / "bin/python"), str(TINY_MODELS / "teach_model.py"), *map(str, argv)]
     done = subprocess.run(
-        command,
-        input=given,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **VLLM_ENVIRON},
+        command, input=given, check=True, capture_output=True, text=True, env={**os.environ, **VLLM_ENVIRON}
     )
     return done.stdout
 

@@ -2,6 +2,7 @@
 
 import { json, make } from "./common.js";
 import { membersOf } from "./forms.js";
+import { offerTables } from "./tables.js";
 
 const OF_SCHEDULES = ["name", "cron", "every_seconds"];
 const HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "expected", "time"];
@@ -43,6 +44,7 @@ async function estimate(button) {
     const asked = membersOf(form);
     OF_SCHEDULES.forEach((name) => delete asked[name]);
     place.replaceChildren(...shown(await json("/audits/estimate", { method: "POST", body: JSON.stringify(asked) })));
+    offerTables(place);
   } catch (error) {
     place.replaceChildren();
     message.className = "form-message bad";

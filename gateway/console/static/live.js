@@ -1,6 +1,7 @@
 // Keeps an open page up to date: the server sends those parts of it that changed, and nothing else is touched.
 
 import { SESSION, byId, call } from "./common.js";
+import { offerTables } from "./tables.js";
 
 const STALE_MILLISECONDS = 10000; // without a word from the server the page greys out
 const RETRY_MILLISECONDS = 3000;
@@ -26,6 +27,7 @@ function replace(node, { digest, html }) {
   node.dataset.digest = digest;
   open.forEach(([id, isOpen]) => byId(id)?.toggleAttribute("open", isOpen));
   node.querySelectorAll(".scroll").forEach((one, at) => scrolled[at] && one.scrollTo(...scrolled[at]));
+  offerTables(node);
   if (again) node.querySelector(again)?.focus({ preventScroll: true });
   showTimes(node);
   nameCells(node);
@@ -136,4 +138,5 @@ addEventListener("hashchange", forgetKey);
 forgetKey();
 showTimes(document);
 nameCells(document);
+offerTables(document);
 listen();

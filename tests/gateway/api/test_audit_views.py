@@ -1,6 +1,9 @@
 """Runs looked at: items one by one, and two runs compared, each as the command line has it."""
 
 import json
+from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.reporting.compare import compare
-from benchmarks.reporting.flips import flipped
+from benchmarks.reporting.flips import flipped, in_words
 from benchmarks.reporting.report import render
 from benchmarks.run import directory as run_directory
 from benchmarks.run.plan import Plan
@@ -87,6 +90,41 @@ async def test_filter_by_status(tmp_path: Path) -> None:
 
     assert shown[replies[2].item_id]["error"] == "status 500"
     assert shown[replies[4].item_id]["reasoning"] == "Hm."
+
+
+def by_letter(item: Item) -> str:
+    return ("A", "B", HOSTILE)[sum(item.item_id.encode()) % 3]
+
+
+async def test_filter_by_content_in_sets(tmp_path: Path) -> None:
+    """Axis, group, reading and verdict let exactly their replies through, alone or with their sets, and are counted."""
+    path = write_run(tmp_path / "a", by_letter, plan(suite="bbq"))
+    replies = [one.reply for one in run_directory.observations(path)]
+    judged = [msgspec.structs.replace(one, judge={"text": "so"}) if n % 2 else one for n, one in enumerate(replies)]
+    run_directory.write_replies(path, judged)
+    values = {
+        one.item.item_id: {
+            "axis": [one.item.axis],
+            "group": one.item.groups,
+            "reading": [in_words(one.reply)],
+            "verdict": [in_words(one.reply)] if one.reply.judge else [],
+        }
+        for one in run_directory.observations(path)
+    }
+    async with control_plane(tmp_path) as plane:
+        audit_id = await finished(plane, path, suites=["bbq"])
+        for name, value in (("axis", "age"), ("group", "old"), ("verdict", "stereotype"), ("reading", "stereotype")):
+            found = await pages(plane, audit_id, **{name: value}, limit=9)
+            passing = sorted(item_id for item_id, its in values.items() if value in its[name])
+            assert [one["item_id"] for page in found for one in page["items"]] == passing
+            assert found[0]["choices"][name] == Counter(each for its in values.values() for each in its[name])
+        in_sets = await pages(plane, audit_id, reading="stereotype", pairs=True, limit=4)
+
+    shown = [one for page in in_sets for one in page["items"]]
+    assert sorted(one["item_id"] for one in shown if not one["is_beside"]) == passing
+    sets = [[*of_set] for _, of_set in groupby(shown, itemgetter("set_id"))]
+    assert {len(of_set) for of_set in sets} == {4}
+    assert len(sets) == len({one["set_id"] for one in shown}) < len(passing)
 
 
 async def test_what_changed_from_another_run(tmp_path: Path) -> None:
@@ -176,6 +214,8 @@ async def test_wrong_pages(tmp_path: Path) -> None:
             ({"after": "a:-1"}, 400, "is not a place in a run"),
             ({"status": "lost"}, 400, "lost"),
             ({"changed_from": "nope"}, 404, 'no audit has the id "nope"'),
+            ({"axis": "gendre"}, 400, 'unknown axis "gendre" (did you mean "gender"?): no item'),
+            ({"group": "nobody"}, 400, 'unknown group "nobody" (did you mean "boy"?)'),
         ):
             answer = await plane.http.get(f"/audits/{audit_id}/items", params=query)
             assert answer.status_code == status, query

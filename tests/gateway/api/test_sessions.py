@@ -11,14 +11,8 @@ from gateway.config.loading import validate
 from gateway.control_keys import SESSION_SECONDS, ControlKeys, Holder
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 
-KEYS = {
-    "ADMIN_KEY": "sesame-of-the-admin",
-    "VIEWER_KEY": "sesame-of-the-viewer",
-}
-SERVER = {
-    "admin_key_env": "ADMIN_KEY",
-    "control_keys": [{"name": "Küche; a=b", "key_env": "VIEWER_KEY"}],
-}
+KEYS = {"ADMIN_KEY": "sesame-of-the-admin", "VIEWER_KEY": "sesame-of-the-viewer"}
+SERVER = {"admin_key_env": "ADMIN_KEY", "control_keys": [{"name": "Küche; a=b", "key_env": "VIEWER_KEY"}]}
 OWN = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
 NAME = "biasgate_session"
 

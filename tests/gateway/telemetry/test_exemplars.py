@@ -47,11 +47,7 @@ def test_each_bucket_leads_to_its_last_request() -> None:
     }
     assert float(found["0.025"].timestamp or 0.0) >= float(found["120.0"].timestamp or 0.0) > 1.6e9
     first_chunks = shown(SharedCounts(stats, None), "biasgate_time_to_first_chunk_seconds")
-    assert {bound: one.value for bound, one in first_chunks.items()} == {
-        "0.01": 0.01,
-        "0.025": 0.0105,
-        "60.0": 35.0,
-    }
+    assert {bound: one.value for bound, one in first_chunks.items()} == {"0.01": 0.01, "0.025": 0.0105, "60.0": 35.0}
     assert {one.value for one in shown(SharedCounts(stats, None), "biasgate_overhead_seconds").values()} == {0.0002}
 
 

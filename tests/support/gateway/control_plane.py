@@ -83,15 +83,7 @@ async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[Contr
         )
         parts = worker_parts(context)
         ingest = next(part for part in parts if isinstance(part, IngestPart))
-        app = create_app(
-            config,
-            database=database,
-            queue=queue,
-            planes=planes,
-            tap=tap,
-            stats=stats,
-            parts=parts,
-        )
+        app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats, parts=parts)
         await stack.enter_async_context(app.lifespan())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]  # Litestar's own ASGI types
         http = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://localhost"))

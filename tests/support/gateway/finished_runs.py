@@ -12,7 +12,7 @@ ASKED = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
 
 async def finished(plane: ControlPlane, run_directory: Path, **asked: Any) -> str:
     """Asks for a run as a client does, and ends it as an auditor does; its id."""
-    await publish_suites(plane)
+    await publish_suites(plane, name=(ASKED | asked)["suites"][0])
     audit_id = str((await plane.http.post("/audits", json=ASKED | asked)).json()["id"])
     run = await runs.claim(plane.database, audit_id)
     assert run is not None

@@ -10,13 +10,7 @@ from gateway.store.database import Database
 from tests.support.integration.auditing import until
 from tests.support.store.made import create_run
 
-OPTIONS = {
-    "suite": "stereoset",
-    "model": "simulated",
-    "mode": "sample",
-    "protocol": "corrected",
-    "data": "embedded",
-}
+OPTIONS = {"suite": "stereoset", "model": "simulated", "mode": "sample", "protocol": "corrected", "data": "embedded"}
 
 
 async def ask_for_run(database: Database, **options: Any) -> str:

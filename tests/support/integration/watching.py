@@ -122,13 +122,7 @@ def unchunk(data: bytes) -> tuple[bytes, bool]:
 async def observe(gateway: Gateway, upstream: ScriptedUpstream, drive: Drive, *, is_head: bool = False) -> Seen:
     """What a relay does with one request, counted from now."""
     await eventually(lambda: gateway.plane.upstreams[0].models)
-    for one in (
-        upstream.requests,
-        gateway.stats.ends,
-        gateway.tap.offered,
-        gateway.tap.dropped,
-        gateway.tap.decisions,
-    ):
+    for one in (upstream.requests, gateway.stats.ends, gateway.tap.offered, gateway.tap.dropped, gateway.tap.decisions):
         one.clear()
     status, headers, body, is_whole = split_answer(await drive(gateway), is_head=is_head)
     await gateway.ended()

@@ -69,11 +69,7 @@ def test_before_ends_ahead_of_a_small_change_that_the_detector_dates_late() -> N
 @repeated(200, quick=25)
 @pytest.mark.parametrize(
     ("world", "largest"),
-    [
-        (World(model=0.7), "model"),
-        (World(traffic=0.7), "traffic"),
-        (World(judge=0.7, application=0.3), "judge"),
-    ],
+    [(World(model=0.7), "model"), (World(traffic=0.7), "traffic"), (World(judge=0.7, application=0.3), "judge")],
     ids=str,
 )
 def test_parts_cover_what_was_planted(world: World, largest: PartName, times: int) -> None:

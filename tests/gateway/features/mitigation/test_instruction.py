@@ -11,12 +11,7 @@ from gateway.features.mitigation.instruction import MOST_ELEMENTS, MOST_TRIED, q
 from gateway.proxy.body import TooManyMembersError
 from tests.support.processor_time import processor_seconds
 
-CHAT, COMPLETIONS, MESSAGES, RESPONSES = (
-    "/v1/chat/completions",
-    "/v1/completions",
-    "/v1/messages",
-    "/v1/responses",
-)
+CHAT, COMPLETIONS, MESSAGES, RESPONSES = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses")
 SAID = 'Do "not"\nstereotype, étranger.'
 
 
