@@ -11,6 +11,7 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
+from auditors.structs import combine
 from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
 from gateway.api.problems import UnavailableError, announced
 from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
@@ -222,16 +223,9 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
 
 def audit_of(run: Run, holder: Holder) -> Audit:
     """Return a run as its reader may see it, with the rate of its replies and the time left."""
-    return Audit(
-        id=run.id,
-        suite=run.suite,
-        model=run.model,
-        mode=run.mode,
-        protocol=run.protocol,
-        status=run.status,
-        created_at=run.created_at,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
+    return combine(
+        Audit,
+        run,
         progress=_progress(run),
         options=viewer_forms.shown_options(run.options, holder),
         error=viewer_forms.shown_error(run.error, holder),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from auditors.structs import combine
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import compare_page, gate
 from benchmarks.reporting.compare import ComparedRun, Comparison, compare_runs
@@ -41,18 +42,8 @@ async def _cost(database: Database, config: Config, query: CostWanted, options: 
     except BenchmarkError as exc:
         return SuiteCost(suite=options.suite, unknown_because=str(exc))
     estimate = forecast(plan, finished=finished, host=query.host)
-    return SuiteCost(
-        suite=options.suite,
-        items=len(plan.items),
-        requests=estimate.requests,
-        judge_requests=estimate.judge_requests,
-        prompt_tokens=estimate.prompt_tokens,
-        reply_tokens=estimate.reply_tokens,
-        expected_reply_tokens=estimate.expected_reply_tokens,
-        seconds=estimate.seconds,
-        has_more=estimate.has_more,
-        unknown_because=NO_RATE if estimate.seconds is None else None,
-    )
+    unknown_because = NO_RATE if estimate.seconds is None else None
+    return combine(SuiteCost, estimate, suite=options.suite, items=len(plan.items), unknown_because=unknown_because)
 
 
 async def _finished(database: Database, options: RunOptions, models: set[str]) -> list[Result]:
@@ -98,19 +89,8 @@ async def judged(config: Config, query: GateWanted) -> bytes:
 
 
 def _show_verdict(verdict: Verdict) -> ShownVerdict:
-    estimate = verdict.estimate
-    return ShownVerdict(
-        requirement=verdict.requirement,
-        where=verdict.where,
-        passed=verdict.passed,
-        found=verdict.found,
-        value=None if estimate is None else estimate.value,
-        lower=None if estimate is None else estimate.lower,
-        upper=None if estimate is None else estimate.upper,
-        n=None if estimate is None else estimate.n,
-        n_excluded=None if estimate is None else estimate.n_excluded,
-        reason=verdict.reason,
-    )
+    names = ("value", "lower", "upper", "n", "n_excluded")
+    return combine(ShownVerdict, verdict, **{name: getattr(verdict.estimate, name, None) for name in names})
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ import msgspec
 
 from auditors.audit_texts import Answers, Reason
 from auditors.streams.scales import GAP_SUFFIX
+from auditors.structs import combine
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
 from gateway.reading import process
@@ -179,19 +180,10 @@ def _compared(
 ) -> Comparison:
     if alarm.since is None:
         reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
-    return Comparison(
+    return combine(
+        Comparison,
+        alarm,
         stream=stream.id,
-        auditor=alarm.auditor,
-        metric=alarm.metric,
-        axis=alarm.axis,
-        group=alarm.group,
-        model=alarm.model,
-        direction=alarm.direction,
-        alarm_since=alarm.alarm_since,
-        mean_before=alarm.mean_before,
-        mean_since=alarm.mean_since,
-        n_before=alarm.n_before,
-        n_since=alarm.n_since,
         change=change,
         alarm_exchange_id=alarm.exchange_id,
         chosen_before=CHOSEN_BEFORE,

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, Reason, Shares
+from auditors.structs import combine
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
@@ -160,6 +161,10 @@ OTHER_WORDS = "the answer is shown in other words than were scored"
 NO_POLICY = "no policy covered it"
 
 
+_SCORED = ("auditor", "metric", "axis", "group", "reference", "value")
+"""Fields of a row that are of its score."""
+
+
 class Shown:
     """Rows of a page: texts are redacted once, cut to `excerpt` characters (None: all), PAGE_BYTES at most in all."""
 
@@ -172,22 +177,12 @@ class Shown:
         """One row; `why` it has no score."""
         exchange, score = result.exchange, result.score
         text = self._text(result.stored)
-        return ShownExchange(
-            id=exchange.id,
-            request_id=exchange.request_id,
-            received_at=exchange.received_at,
-            model=exchange.model,
-            served_model=exchange.served_model,
-            upstream=exchange.upstream,
-            tag=exchange.tag,
+        return combine(
+            ShownExchange,
+            exchange,
+            **{name: getattr(score, name, None) for name in _SCORED},
             key=exchange.key_name,
             state=result.stored.state,
-            auditor=score.auditor if score else None,
-            metric=score.metric if score else None,
-            axis=score.axis if score else None,
-            group=score.group if score else None,
-            reference=score.reference if score else None,
-            value=score.value if score else None,
             inclusion_probability=score.inclusion_probability
             if score and exchange.sender_rate is not None
             else exchange.known_probability,
@@ -273,9 +268,8 @@ def shown_audit(audit: Audit) -> Audit:
 
 def shown_score(score: Score) -> ShownScore:
     """Return the score with a reason and details that may be shown."""
-    fields: dict[str, Any] = msgspec.structs.asdict(score)
     reason = None if score.reason is None else redacted(score.reason)
-    return ShownScore(**fields | {"reason": reason, "detail": _redacted_detail(score.detail)})
+    return combine(ShownScore, score, reason=reason, detail=_redacted_detail(score.detail))
 
 
 def shown_reason(reason: Reason | None, excerpt: int | None = None) -> tuple[str | None, str | None]:
@@ -362,13 +356,7 @@ def shown_record(
     likelihood = word_shares(text.reply, shares)
     policy = None
     if exchange.mitigation is not None:
-        policy = PolicyOfExchange(
-            name=exchange.mitigation,
-            version=exchange.policy_version,
-            arm=exchange.arm,
-            treated_share=exchange.treated_share,
-            instruction=exchange.instruction,
-        )
+        policy = combine(PolicyOfExchange, exchange, name=exchange.mitigation, version=exchange.policy_version)
     judge_reasons, why_none = shown_reason(reason)
     reasons = {} if why_none is None else {"judge_reasons": why_none}
     if text.reason is not None:
@@ -383,14 +371,13 @@ def shown_record(
         reasons["scores"] = why_no_score(stored, audits, measured)
     if exchange.sender_rate is None:
         reasons |= dict.fromkeys(("inclusion_probability", "sender_rate"), UNKNOWN_RATE)
-    same = {name: getattr(exchange, name) for name in _ALIKE} | {"inclusion_probability": exchange.known_probability}
-    return ExchangeRecord(
-        **same,
+    return combine(
+        ExchangeRecord,
+        exchange,
+        stored,
+        inclusion_probability=exchange.known_probability,
         key=exchange.key_name,
         policy=policy,
-        state=stored.state,
-        settled_at=stored.settled_at,
-        redactions=stored.redactions,
         prompt=text.prompt,
         reply=text.reply,
         scores=[shown_score(score) for score in measured],
@@ -400,11 +387,6 @@ def shown_record(
         likelihood=None if isinstance(likelihood, str) else likelihood,
         reasons=reasons,
     )
-
-
-_ALIKE = {field.name for field in msgspec.structs.fields(ExchangeRecord)} & {
-    field.name for field in msgspec.structs.fields(Exchange)
-}
 
 
 def _describe_audit(audit: Audit) -> str:

@@ -7,6 +7,7 @@ from typing import get_args
 
 from auditors.clients.embedders import load_embedder
 from auditors.judge_validation import Validation
+from auditors.structs import combine
 from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report
@@ -69,14 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not recorded:
         raise BenchmarkError(f"{arguments.responses}: holds no reply")
     added = mitigation.find(arguments.mitigation)
-    options = RunOptions(
-        suite=arguments.suite,
-        model=arguments.model,
-        protocol=arguments.protocol,
-        data=arguments.data,
-        seed=arguments.seed,
-        embedder=arguments.embedder,
-        thinking=arguments.thinking,
+    options = combine(
+        RunOptions,
+        arguments,
         mode=arguments.mode or ("exact" if all(reply.choice_probabilities for reply in recorded) else "sample"),
         extra_body=None if arguments.extra_body is None else extra_body(arguments.extra_body),
         prompts=None if arguments.prompts is None else own_questions(arguments.prompts, arguments.suite),

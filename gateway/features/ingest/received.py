@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from auditors.structs import combine
 from auditors.types import Exchange
 from gateway.errors import RequestError
 
@@ -233,26 +234,17 @@ def exchange_of(
     model_label: str,
 ) -> Exchange:
     """Return the exchange as the store keeps it; `probability` is the gateway's own probability of drawing it."""
-    return Exchange(
-        id=received.id,
-        request_id=received.request_id,
+    return combine(
+        Exchange,
+        received,
         received_at=received_at,
-        endpoint=received.endpoint,
-        model=received.model,
         served_model=received.model,
         upstream=upstream,
-        stream=received.stream,
         status_code=received.status,
-        content_type=received.content_type,
         stratum=stratum,
         inclusion_probability=probability * (1.0 if received.sender_rate is None else received.sender_rate),
         rate_factor=rate_factor,
         request_body=received.request,
         response_body=received.response,
-        key_name=received.key_name,
-        tag=received.tag,
         model_label=model_label,
-        seconds=received.seconds,
-        first_chunk_seconds=received.first_chunk_seconds,
-        sender_rate=received.sender_rate,
     )

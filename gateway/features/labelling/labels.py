@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.labelling.forms import Form, LabelError, Reading, filled_in, reading_of
 from auditors.labelling.tasks import Task
+from auditors.structs import combine
 from gateway.errors import ConflictError, NotFoundError, RequestError
 from gateway.features.labelling import annotations
 from gateway.features.labelling.lines import Line, Role, Said, lines_of
@@ -142,16 +143,9 @@ async def _save(
         reading = reading_of(checked, task.origin.key)
         origin = task.origin
         is_scored = isinstance(reading.value, float) and reading.status == "ok"
-        label = annotations.AnnotationRequest(
-            exchange_id=origin.exchange_id or "",
-            auditor=origin.auditor or "",
-            metric=origin.metric,
-            axis=origin.axis,
-            group=origin.group,
-            reference=origin.reference,
-            value=float(reading.value or 0.0) if is_scored else 0.0,
-            annotator=entry.rater,
-            note=checked.note,
+        value = float(reading.value or 0.0) if is_scored else 0.0
+        label = combine(
+            annotations.AnnotationRequest, origin, value=value, annotator=entry.rater, note=checked.note
         )
         if is_scored:
             await annotations.put(database, connection, label, origin.draw)
