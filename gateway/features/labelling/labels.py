@@ -19,7 +19,7 @@ from gateway.features.labelling import annotations
 from gateway.features.labelling.lines import Line, Role, Said, lines_of
 from gateway.features.labelling.projects import Project, require
 from gateway.features.labelling.tasks import read_task, task_of
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row, upsert
 from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_tasks, task_labels
 from gateway.turns import in_turns
@@ -173,8 +173,7 @@ async def adjudicate(
         _require_current(0 if before is None else before.revision, revision, f'the decision on task "{task_id}"')
         key = {"project": project, "task_id": task_id}
         saved = {"by_whom": by, "label": text, "revision": revision + 1, "saved_at": time.time()}
-        insert = upsert(connection, adjudications).values(key | saved)
-        await connection.execute(insert.on_conflict_do_update(index_elements=list(key), set_=saved))
+        await put_row(connection, adjudications, key, saved)
     return Saved(revision + 1)
 
 
