@@ -31,7 +31,7 @@ from gateway.api.problems import announced
 from gateway.config.schema import Config
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError, RequestError
-from gateway.features.labelling import labels, projects, tasks
+from gateway.features.labelling import annotations, labels, projects, tasks
 from gateway.features.labelling.labels import LabelledTask, Saved
 from gateway.features.labelling.lines import Line
 from gateway.features.labelling.projects import Progress

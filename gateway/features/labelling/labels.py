@@ -144,9 +144,7 @@ async def _save(
         origin = task.origin
         is_scored = isinstance(reading.value, float) and reading.status == "ok"
         value = float(reading.value or 0.0) if is_scored else 0.0
-        label = combine(
-            annotations.AnnotationRequest, origin, value=value, annotator=entry.rater, note=checked.note
-        )
+        label = combine(annotations.AnnotationRequest, origin, value=value, annotator=entry.rater, note=checked.note)
         if is_scored:
             await annotations.put(database, connection, label, origin.draw)
         else:

@@ -8,7 +8,5 @@ class Planning(Feature):
 
     name = "planning"
     commands = {
-        "plan": Command(
-            "gateway.features.planning.cli", "what traffic of a given size needs, and what is full first"
-        )
+        "plan": Command("gateway.features.planning.cli", "what traffic of a given size needs, and what is full first")
     }
