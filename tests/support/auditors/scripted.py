@@ -96,8 +96,10 @@ async def scripted_completer(
     """A completer that asks such a server, by default once, until the block ends; and the server."""
     async with scripted_server(script) as server:
         completer = HttpCompleter(server.base_url, **{"retries": 0, **options})
-        yield completer, server
-        await completer.aclose()
+        try:
+            yield completer, server
+        finally:
+            await completer.aclose()
 
 
 def chat(content: str | None, **message: Any) -> Reply:
