@@ -1,6 +1,6 @@
 """Features: optional parts of the gateway, each in one folder, and which of them are installed. A feature registers its
-class in the entry point group `biasgate.features`; the core imports none of them. A method of a feature imports the
-modules that it needs, so that listing the features loads only their classes.
+class in the entry point group `biasgate.features`; the core imports none of them. A feature names the places of its
+parts ("MODULE:NAME") and its methods import what they need, so that listing the features loads only their classes.
 """
 
 import inspect
@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from auditors.plugins import Registered
 
 if TYPE_CHECKING:
-    from litestar import Controller, Router
+    from litestar import Router
 
-    from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
     from gateway.config.sections import FeatureSection
-    from gateway.invitations import Invitations
     from gateway.proxy.instrumentation import Tracer
     from gateway.store.database import Database
-    from gateway.worker_part import WorkerContext, WorkerPart
 
 
 class Command(NamedTuple):
@@ -53,14 +50,34 @@ class Panel(NamedTuple):
 
 
 class Feature:
-    """An optional part of the gateway. Every method has an empty default."""
+    """An optional part of the gateway. Every attribute and every method has an empty default."""
 
     name: ClassVar[str]
     """The name under which it is registered."""
-
-    def sections(self) -> Sequence["FeatureSection[Any]"]:
-        """Return the top-level sections of the configuration that this feature brings."""
-        return ()
+    sections: ClassVar[Sequence["FeatureSection[Any]"]] = ()
+    """The top-level sections of the configuration that this feature brings."""
+    commands: ClassVar[Mapping[str, Command]] = {}
+    """The subcommands by name; "audit NAME" is an action of `biasgate audit` and replaces the core's."""
+    controllers: ClassVar[Sequence[str]] = ()
+    """The places of the controllers of the control plane. `routes` has an entry for each of their routes."""
+    pages: ClassVar[Sequence[str]] = ()
+    """The places of the controllers of the console's pages. `routes` has an entry for each of their routes."""
+    tabs: ClassVar[Mapping[str, str]] = {}
+    """The entries of the console's navigation: their names by address."""
+    routes: ClassVar[Mapping[str, str]] = {}
+    """Who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
+    text_pages: ClassVar[Sequence[str]] = ()
+    """The addresses of pages of text, to which the navigation of a viewer does not lead."""
+    inserts: ClassVar[Mapping[str, str]] = {}
+    """The templates (named as `Panel.template`) that other pages include, by place: "audit.downloads" of a finished
+    run's page, which has it as `run`, or "fingerprints.choices" of the feature `fingerprints`.
+    """
+    invitations: ClassVar[str | None] = None
+    """The place of the `Invitations` of raters that this feature keeps in a `Database`; None where it keeps none."""
+    auditor_part: ClassVar[str | None] = None
+    """The place of the `AuditorPart` of this feature, if it has any."""
+    worker_part: ClassVar[str | None] = None
+    """The place of the `WorkerPart` of this feature, if it has any."""
 
     def check_sections(self, config: "Config") -> None:
         """Check the sections of this feature. Raises ConfigError with a message that begins with the key."""
@@ -69,43 +86,9 @@ class Feature:
         """Return the largest share of a stream's weight for an exchange by its stated rate; 1.0 without rates."""
         return 1.0
 
-    def commands(self) -> Mapping[str, Command]:
-        """Return the subcommands by name; "audit NAME" is an action of `biasgate audit` and replaces the core's."""
-        return {}
-
-    def controllers(self) -> Sequence["type[Controller]"]:
-        """Return the controllers of the control plane. `routes` has an entry for each of their routes."""
-        return ()
-
     def routers(self) -> Sequence["Router"]:
         """Return routers of the control plane with rules of their own, such as bodies of any size."""
         return ()
-
-    def pages(self) -> Sequence["type[Controller]"]:
-        """Return the controllers of the console's pages. `routes` has an entry for each of their routes."""
-        return ()
-
-    def tabs(self) -> Mapping[str, str]:
-        """Return the entries of the console's navigation: their names by address."""
-        return {}
-
-    def routes(self) -> Mapping[str, str]:
-        """Return who may call each route of this feature: the name of an `Audience` by "METHOD /path"."""
-        return {}
-
-    def text_pages(self) -> Sequence[str]:
-        """Return the addresses of pages of text, to which the navigation of a viewer does not lead."""
-        return ()
-
-    def inserts(self) -> Mapping[str, str]:
-        """Return the templates (named as `Panel.template`) that other pages include, by place: "audit.downloads" of a
-        finished run's page, which has it as `run`, or "fingerprints.choices" of the feature `fingerprints`.
-        """
-        return {}
-
-    def invitations(self, database: "Database") -> "Invitations | None":
-        """Return the links of raters that this feature keeps; None where it keeps none."""
-        return None
 
     def check(self, config: "Config") -> None:
         """Check what this feature needs of the configuration and the environment of an auditor. Raises ConfigError."""
@@ -113,10 +96,6 @@ class Feature:
     def environment(self, config: "Config") -> frozenset[str]:
         """The variables read in an auditor, except those that a setting names; a final "*" is a wildcard."""
         return frozenset()
-
-    def auditor_part(self, context: "AuditorContext") -> "AuditorPart | None":
-        """Return the part of this feature in an auditor; None without one. Raises ConfigError."""
-        return None
 
     def templates(self) -> Path:
         """Return the folder of the Jinja2 templates of this feature; it need not exist."""
@@ -128,10 +107,6 @@ class Feature:
 
     def tracer(self, config: "Config") -> "Tracer | None":
         """Return what sends the spans of a gateway worker, not yet started; None without one. Raises ConfigError."""
-        return None
-
-    def worker_part(self, context: "WorkerContext") -> "WorkerPart | None":
-        """Return the part of this feature in a gateway worker; None without one."""
         return None
 
     async def problems(self, database: "Database") -> Sequence[str]:
@@ -170,5 +145,4 @@ FEATURES: Mapping[str, Feature] = Registered("biasgate.features", _usable)
 
 def templates_at(place: str) -> list[str]:
     """Return the templates that features insert at a place of a page (`Feature.inserts`)."""
-    inserts = (feature.inserts() for feature in FEATURES.values())
-    return [templates[place] for templates in inserts if place in templates]
+    return [feature.inserts[place] for feature in FEATURES.values() if place in feature.inserts]

@@ -29,6 +29,9 @@ class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerPart:
     """The part of a single feature in a single worker. Every method has an empty default."""
 
+    def __init__(self, context: WorkerContext) -> None:
+        """Open nothing: what is to run begins in `start`."""
+
     def dependencies(self) -> Mapping[str, object]:
         """Return the objects that route handlers take as parameters, by the name of the parameter."""
         return {}

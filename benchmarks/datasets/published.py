@@ -71,6 +71,13 @@ def load_embedded(name: str, sha256: str) -> Any:
     return records
 
 
+def load_built_in(name: str, file: str, sha256: str) -> str:
+    """The text of benchmarks/suites/NAME/FILE.json, a part of this software. Raises DatasetError."""
+    content = resources.files("benchmarks").joinpath(f"suites/{name}/{file}.json").read_bytes()
+    demand(sha256, hashlib.sha256(content).hexdigest(), f"{name}: the built-in texts {file} differ", "install again")
+    return content.decode()
+
+
 def state(spec: DatasetSpec, data_dir: Path | None = None) -> DatasetState:
     """Return whether the data is there and is the pinned content. Reads and hashes the file."""
     path = cached(spec, data_dir)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from auditors.structs import combine
 from auditors.types import Estimate
 from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.flips import Flip, counted
@@ -75,15 +76,4 @@ def _forests(comparison: Comparison) -> list[Forest]:
 
 
 def _drawn(row: Difference) -> Estimate:
-    return Estimate(
-        metric=row.metric,
-        axis=row.axis,
-        group=row.group,
-        reference=row.reference,
-        subset=row.subset,
-        value=row.difference,
-        lower=row.lower,
-        upper=row.upper,
-        n=row.n_clusters,
-        reason=row.reason,
-    )
+    return combine(Estimate, row, value=row.difference, n=row.n_clusters)

@@ -69,7 +69,10 @@ def command_of(result: Result) -> str:
             "--repeat-share": None if result.repeats is None else f"{result.repeats.share:g}",
         }
     if result.dataset.name.startswith("own ") and not is_own:
-        options |= {"--data": None, "--own" if is_asked else "--prompts": "FILE"}
+        built_in = suite.built_in_prompts if suite else {}
+        option = "--third-option" if built_in else "--own" if is_asked else "--prompts"
+        file = next((name for name, sha256 in built_in.items() if sha256 == result.dataset.sha256), "FILE")
+        options |= {"--data": "embedded" if result.dataset.name.endswith("embedded items") else None, option: file}
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     words += ["--evaluate", *result.evaluate] if result.evaluate else []
     if is_own and not is_asked:

@@ -83,7 +83,8 @@ def grids(results: Sequence[Result], run_names: Sequence[str]) -> list[Grid]:
         printed = numbers(table)
         keys = list(dict.fromkeys(entry.key for entry in printed))
         is_measured = any(key in own for key in keys for own in by_run)
-        if is_measured and (table.few_shot, table.mitigation) == (first.few_shot, first.mitigation):
+        is_alike = (table.few_shot, table.mitigation) == (first.few_shot, first.mitigation)
+        if is_measured and is_alike and not first.dataset.name.startswith("own "):
             notes = [table.caveat, EMBEDDED if first.dataset.kind == "embedded" else "", *notes_on(printed)]
             grids.append(_grid(suite.scales[table.metric], keys, by_run, run_names, first, table, notes))
     if len(results) > 1 and any(headline[1:]) and not any(grid.metric == headline.metric for grid in grids):

@@ -214,11 +214,7 @@ def _statistic(rule: RankRule, cells: Sequence[Cell], values: Sequence[float]) -
 
 def _estimate(cell: Cell, value: float) -> Estimate:
     return Estimate(
-        metric=cell.metric,
-        axis=cell.axis,
-        group=cell.group,
-        reference=cell.reference,
-        subset=cell.subset,
+        **cell.key._asdict(),
         value=None if math.isnan(value) else value,
         n=cell.n,
         n_excluded=0,

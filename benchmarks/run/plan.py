@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,7 @@ def prepare(
     suite = registry.find(options.suite)
     check(options, suite)
     if options.prompts is not None and suite.takes_prompts:
-        dataset = suite.dataset_of(options.prompts, checkpoint)
+        dataset = suite.dataset_of(options.prompts, checkpoint, partial(suite.load, options.data, data_dir))
     else:
         dataset = suite.load(options.data, data_dir)
     checkpoint()

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from auditors.text.user_files import read_utf8
 from benchmarks.datasets import published
 from benchmarks.simulator.planted import table
 from benchmarks.simulator.profile import Profile, ProfileError, checked
+from benchmarks.suites.common.observations import never
 from benchmarks.suites.registry import SUITES, datasets
 
 _PROFILES = Path(__file__).parent / "profiles"
@@ -64,6 +65,10 @@ def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
     if folder is not None and not fetched:
         raise ProfileError(f"{folder}: no benchmark data here: run `biasgate datasets fetch NAME`, or leave it out")
     for name, planted in table.by_questions().items():
-        yield from planted.facts(SUITES[name].load("embedded"))
+        suite = SUITES[name]
+        yield from planted.facts(suite.load("embedded"))
+        for file, sha256 in suite.built_in_prompts.items():
+            content = published.load_built_in(name, file, sha256)
+            yield from planted.facts(suite.dataset_of(content, never, partial(suite.load, "embedded")))
         if name in fetched:
-            yield from planted.facts(SUITES[name].load("canonical", folder))
+            yield from planted.facts(suite.load("canonical", folder))

@@ -242,6 +242,8 @@ class Suite(ABC):
     """True if questions are made from the replies to the first questions: `follow_up`."""
     takes_prompts: ClassVar[bool] = False
     """True if the user may bring the questions in a file, in place of data of the suite: `dataset_of`."""
+    built_in_prompts: ClassVar[Mapping[str, str]] = {}
+    """Such files that the suite brings itself: sha256 of NAME.json in its folder, by NAME, which users give for it."""
     needs_prompts: ClassVar[bool] = False
     """True if there are no questions but the user's."""
     few_shots: ClassVar[tuple[int, ...]] = (0,)
@@ -308,8 +310,10 @@ class Suite(ABC):
         """Return a content for each item, in their order; None where other harnesses do not ask the items."""
         return None
 
-    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
-        """Read a user's file; `checkpoint` comes before each question and may raise. Raises BenchmarkError."""
+    def dataset_of(self, content: str, checkpoint: Callable[[], None], own: Callable[[], Dataset]) -> Dataset:
+        """Read a user's file. `own` loads the data of the suite; `checkpoint` comes before each question and may raise.
+        Raises BenchmarkError.
+        """
         raise NotImplementedError(f"{self.name} takes no prompts")
 
     def follow_up(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Item]:

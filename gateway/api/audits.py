@@ -11,6 +11,7 @@ from litestar import Controller, Response, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
+from auditors.structs import combine
 from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
 from gateway.api.problems import UnavailableError, announced
 from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
@@ -222,16 +223,13 @@ async def _lines(database: Database, audit_id: str) -> AsyncIterator[bytes]:
 
 def audit_of(run: Run, holder: Holder) -> Audit:
     """Return a run as its reader may see it, with the rate of its replies and the time left."""
-    return Audit(
-        **{name: getattr(run, name) for name in _SAME},
+    return combine(
+        Audit,
+        run,
         progress=_progress(run),
         options=viewer_forms.shown_options(run.options, holder),
         error=viewer_forms.shown_error(run.error, holder),
     )
-
-
-_SAME = ("id", "suite", "model", "mode", "protocol", "status", "created_at", "started_at", "finished_at")
-"""What the form of a run has as the store has it."""
 
 
 def _progress(run: Run) -> AuditProgress:

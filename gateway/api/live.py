@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from auditors import plugins
 from auditors.judge_reference import AUDITOR as JUDGE_REFERENCE
+from auditors.structs import combine
 from auditors.text.identity import AXES
 from gateway.api.dependencies import Settings, Store
 from gateway.api.problems import announced
@@ -251,12 +252,10 @@ class LiveController(Controller):
     @get("/circuits", summary="Sick judges, embedders and upstreams, and what waits for them", responses=announced())
     async def circuits(self, database: Store) -> list[OpenCircuit]:
         return [
-            OpenCircuit(
-                auditor=circuit.auditor,
-                server=circuit.server,
-                opened_at=circuit.opened_at,
+            combine(
+                OpenCircuit,
+                circuit,
                 next_probe_at=circuit.probe_at,
-                n_waiting=circuit.n_waiting,
                 last_error=circuit.error,
                 last_error_at=circuit.failed_at,
                 summary=circuit_text(circuit.opened_at, circuit.n_waiting, f"{circuit.error} ({circuit.server})"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from pkgutil import resolve_name
 
 from litestar.routes import BaseRoute
 
@@ -125,7 +126,7 @@ def all_routes() -> dict[tuple[str, str], Audience]:
     """Return the audience of each route, by method and path."""
     routes = dict(ROUTES)
     for feature in FEATURES.values():
-        for route, audience in feature.routes().items():
+        for route, audience in feature.routes.items():
             method, path = route.split()
             routes[method, path] = Audience[audience]
     return routes
@@ -133,5 +134,5 @@ def all_routes() -> dict[tuple[str, str], Audience]:
 
 def all_invitations(database: Database) -> list[Invitations]:
     """Return the links of raters, of each installed feature that keeps some."""
-    optional_links = (feature.invitations(database) for feature in FEATURES.values())
-    return [links for links in optional_links if links is not None]
+    places = (feature.invitations for feature in FEATURES.values())
+    return [resolve_name(place)(database) for place in places if place is not None]

@@ -1,8 +1,9 @@
 """A feature's part of the auditor process: jobs, periodic actions, metric families and their samples."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pkgutil import resolve_name
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -74,6 +75,9 @@ class Periodic(NamedTuple):
 class AuditorPart:
     """The part of a single feature in a single auditor. Every method has an empty default."""
 
+    def __init__(self, context: AuditorContext) -> None:
+        """Raises ConfigError for a configuration that this part cannot work with."""
+
     def jobs(self) -> Mapping[str, Job]:
         """Return the jobs that this part handles, by task name."""
         return {}
@@ -103,6 +107,11 @@ class AuditorPart:
 class AuditorFeature(Protocol):
     """A feature, as the auditor sees it."""
 
+    auditor_part: ClassVar[str | None]
+
     def weight_share(self, config: Config) -> float: ...
 
-    def auditor_part(self, context: AuditorContext) -> AuditorPart | None: ...
+
+def parts_of(features: Iterable[AuditorFeature], context: AuditorContext) -> list[AuditorPart]:
+    """Return the part of each feature that has one in an auditor. Raises ConfigError."""
+    return [resolve_name(place)(context) for feature in features if (place := feature.auditor_part) is not None]

@@ -25,7 +25,7 @@ from gateway.auditor.endpoint import Endpoint, listen
 from gateway.auditor.live import FREE_JOBS, LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
-from gateway.auditor.part import AuditorContext, AuditorFeature, AuditorPart
+from gateway.auditor.part import AuditorContext, AuditorFeature, AuditorPart, parts_of
 from gateway.auditor.reference import drift_settings
 from gateway.auditor.suite_runs import SuiteRuns
 from gateway.clock import TrustedClock
@@ -120,7 +120,7 @@ async def run_auditor(
             secret=secret,
             stop=stop,
         )
-        parts = [part for feature in features if (part := feature.auditor_part(context)) is not None]
+        parts = parts_of(features, context)
         for part in parts:
             stack.push_async_callback(part.aclose)
         live = LiveAudit(context, circuits, parts)

@@ -38,4 +38,4 @@ def all_actions(verb: str, own: Mapping[str, Command]) -> Mapping[str, Command]:
 
 
 def _of_features() -> dict[str, Command]:
-    return {name: command for feature in FEATURES.values() for name, command in feature.commands().items()}
+    return {name: command for feature in FEATURES.values() for name, command in feature.commands.items()}

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -26,7 +26,7 @@ class FeatureSection(Generic[T]):
 
 
 class _BringsSections(Protocol):
-    def sections(self) -> Sequence[FeatureSection[Any]]: ...
+    sections: ClassVar[Sequence[FeatureSection[Any]]]
 
     def check_sections(self, config: Config) -> None: ...
 
@@ -44,7 +44,7 @@ _FEATURES = Registered("biasgate.features", _instance)
 def feature_sections() -> tuple[FeatureSection[Any], ...]:
     """Return the sections of all installed features. Raises ConfigError for two sections of the same name."""
     sections: dict[str, FeatureSection[Any]] = {}
-    for section in (section for feature in _FEATURES.values() for section in feature.sections()):
+    for section in (section for feature in _FEATURES.values() for section in feature.sections):
         if section.name in sections or section.name in Config.__struct_fields__:
             raise ConfigError(f'two installed parts bring the section "{section.name}": uninstall one of them')
         sections[section.name] = section

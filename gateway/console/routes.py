@@ -1,5 +1,6 @@
 """All pages of the console; `gateway.api.route_access` says who may open which."""
 
+from pkgutil import resolve_name
 from typing import Any
 
 import msgspec
@@ -54,7 +55,7 @@ def console() -> list[Router]:
         AuditPagesController,
         SettingsController,
         ExchangePagesController,
-        *(page for feature in FEATURES.values() for page in feature.pages()),
+        *(page for feature in FEATURES.values() for page in map(resolve_name, feature.pages)),
     ]
     return [
         Router("/", route_handlers=[to_the_console, StaticController, LoginController]),

@@ -76,8 +76,8 @@ def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
     is_viewer = holder is not None and holder.role == "viewer"
     tabs, text_pages = dict(NAVIGATION), {*TEXT_PAGES}
     for feature in FEATURES.values():
-        tabs |= feature.tabs()
-        text_pages |= {*feature.text_pages()}
+        tabs |= feature.tabs
+        text_pages |= {*feature.text_pages}
     return {
         "navigation": {path: name for path, name in (tabs | LAST).items() if not (is_viewer and path in text_pages)},
         "holder": holder,

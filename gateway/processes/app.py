@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from pkgutil import resolve_name
 
 from litestar import Controller, Litestar, Router
 from litestar.di import Provide
@@ -112,7 +113,7 @@ def create_app(
         LiveController,
         JudgesController,
         ExchangesController,
-        *(controller for feature in FEATURES.values() for controller in feature.controllers()),
+        *(controller for feature in FEATURES.values() for controller in map(resolve_name, feature.controllers)),
     ]
     app = Litestar(
         route_handlers=[

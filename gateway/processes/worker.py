@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import uvicorn
@@ -40,8 +41,7 @@ from gateway.worker_part import WorkerContext, WorkerPart
 
 def worker_parts(context: WorkerContext) -> list[WorkerPart]:
     """Return the part of each installed feature that has one in a worker."""
-    parts = (feature.worker_part(context) for feature in FEATURES.values())
-    return [part for part in parts if part is not None]
+    return [resolve_name(place)(context) for feature in FEATURES.values() if (place := feature.worker_part) is not None]
 
 
 def mitigation_of(parts: Sequence[WorkerPart], config: Config) -> Mitigation | None:

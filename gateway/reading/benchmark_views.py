@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from auditors.structs import combine
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import compare_page, gate
 from benchmarks.reporting.compare import ComparedRun, Comparison, compare_runs
@@ -41,14 +42,8 @@ async def _cost(database: Database, config: Config, query: CostWanted, options: 
     except BenchmarkError as exc:
         return SuiteCost(suite=options.suite, unknown_because=str(exc))
     estimate = forecast(plan, finished=finished, host=query.host)
-    counts = {"items": len(plan.items)} | {name: getattr(estimate, name) for name in COUNTS[1:]}
-    return SuiteCost(
-        suite=options.suite,
-        **counts,
-        seconds=estimate.seconds,
-        has_more=estimate.has_more,
-        unknown_because=NO_RATE if estimate.seconds is None else None,
-    )
+    unknown_because = NO_RATE if estimate.seconds is None else None
+    return combine(SuiteCost, estimate, suite=options.suite, items=len(plan.items), unknown_because=unknown_because)
 
 
 async def _finished(database: Database, options: RunOptions, models: set[str]) -> list[Result]:
@@ -94,15 +89,8 @@ async def judged(config: Config, query: GateWanted) -> bytes:
 
 
 def _show_verdict(verdict: Verdict) -> ShownVerdict:
-    numbers = {name: getattr(verdict.estimate, name, None) for name in ("value", "lower", "upper", "n", "n_excluded")}
-    return ShownVerdict(
-        **numbers,
-        requirement=verdict.requirement,
-        where=verdict.where,
-        passed=verdict.passed,
-        found=verdict.found,
-        reason=verdict.reason,
-    )
+    names = ("value", "lower", "upper", "n", "n_excluded")
+    return combine(ShownVerdict, verdict, **{name: getattr(verdict.estimate, name, None) for name in names})
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ import msgspec
 
 from auditors.audit_texts import Answers, Reason
 from auditors.streams.scales import GAP_SUFFIX
+from auditors.structs import combine
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
 from gateway.reading import process
@@ -180,8 +181,9 @@ def _compared(
 ) -> Comparison:
     if alarm.since is None:
         reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
-    return Comparison(
-        **{name: getattr(alarm, name) for name in _ALIKE},
+    return combine(
+        Comparison,
+        alarm,
         stream=stream.id,
         change=change,
         alarm_exchange_id=alarm.exchange_id,

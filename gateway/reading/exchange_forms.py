@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, Reason, Shares
+from auditors.structs import combine
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
@@ -160,6 +161,10 @@ OTHER_WORDS = "the answer is shown in other words than were scored"
 NO_POLICY = "no policy covered it"
 
 
+_SCORED = ("auditor", "metric", "axis", "group", "reference", "value")
+"""Fields of a row that are of its score."""
+
+
 class Shown:
     """Rows of a page: texts are redacted once, cut to `excerpt` characters (None: all), PAGE_BYTES at most in all."""
 
@@ -172,9 +177,10 @@ class Shown:
         """One row; `why` it has no score."""
         exchange, score = result.exchange, result.score
         text = self._text(result.stored)
-        same = {name: getattr(exchange, name) for name in _SAME_IN_LIST}
-        return ShownExchange(
-            **same | {name: getattr(score, name, None) for name in _OF_SCORE},
+        return combine(
+            ShownExchange,
+            exchange,
+            **{name: getattr(score, name, None) for name in _SCORED},
             key=exchange.key_name,
             state=result.stored.state,
             inclusion_probability=score.inclusion_probability
@@ -262,9 +268,8 @@ def shown_audit(audit: Audit) -> Audit:
 
 def shown_score(score: Score) -> ShownScore:
     """Return the score with a reason and details that may be shown."""
-    fields: dict[str, Any] = msgspec.structs.asdict(score)
     reason = None if score.reason is None else redacted(score.reason)
-    return ShownScore(**fields | {"reason": reason, "detail": _redacted_detail(score.detail)})
+    return combine(ShownScore, score, reason=reason, detail=_redacted_detail(score.detail))
 
 
 def shown_reason(reason: Reason | None, excerpt: int | None = None) -> tuple[str | None, str | None]:
@@ -351,13 +356,7 @@ def shown_record(
     likelihood = word_shares(text.reply, shares)
     policy = None
     if exchange.mitigation is not None:
-        policy = PolicyOfExchange(
-            name=exchange.mitigation,
-            version=exchange.policy_version,
-            arm=exchange.arm,
-            treated_share=exchange.treated_share,
-            instruction=exchange.instruction,
-        )
+        policy = combine(PolicyOfExchange, exchange, name=exchange.mitigation, version=exchange.policy_version)
     judge_reasons, why_none = shown_reason(reason)
     reasons = {} if why_none is None else {"judge_reasons": why_none}
     if text.reason is not None:
@@ -372,14 +371,13 @@ def shown_record(
         reasons["scores"] = why_no_score(stored, audits, measured)
     if exchange.sender_rate is None:
         reasons |= dict.fromkeys(("inclusion_probability", "sender_rate"), UNKNOWN_RATE)
-    same = {name: getattr(exchange, name) for name in _ALIKE} | {"inclusion_probability": exchange.known_probability}
-    return ExchangeRecord(
-        **same,
+    return combine(
+        ExchangeRecord,
+        exchange,
+        stored,
+        inclusion_probability=exchange.known_probability,
         key=exchange.key_name,
         policy=policy,
-        state=stored.state,
-        settled_at=stored.settled_at,
-        redactions=stored.redactions,
         prompt=text.prompt,
         reply=text.reply,
         scores=[shown_score(score) for score in measured],
@@ -389,13 +387,6 @@ def shown_record(
         likelihood=None if isinstance(likelihood, str) else likelihood,
         reasons=reasons,
     )
-
-
-_ALIKE = {field.name for field in msgspec.structs.fields(ExchangeRecord)} & {
-    field.name for field in msgspec.structs.fields(Exchange)
-}
-_SAME_IN_LIST = ("id", "request_id", "received_at", "model", "served_model", "upstream", "tag")
-_OF_SCORE = ("auditor", "metric", "axis", "group", "reference", "value")
 
 
 def _describe_audit(audit: Audit) -> str:

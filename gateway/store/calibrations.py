@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from auditors.judge_validation import Validation, decoded
+from auditors.structs import combine
 from auditors.text.thinking import OFF, parse_thinking
 from gateway.errors import NotFoundError, RequestError
 from gateway.store.connections import upsert
@@ -150,18 +151,9 @@ def _judge(validation: Validation) -> tuple[str | None, ...]:
 
 
 def _listed(calibration: Kept, newest_digest: str) -> Calibration:
-    validation = calibration.validation
-    return Calibration(
-        digest=calibration.digest,
-        judge_model=validation.judge_model,
-        prompt_sha256=validation.prompt_sha256,
-        n=validation.n,
-        kappa=validation.kappa,
-        fault=validation.fault,
-        thinking=validation.thinking or "",
-        created_at=calibration.created_at,
-        superseded_by=None if newest_digest == calibration.digest else newest_digest,
-    )
+    thinking = calibration.validation.thinking or ""
+    newer = None if newest_digest == calibration.digest else newest_digest
+    return combine(Calibration, calibration, calibration.validation, thinking=thinking, superseded_by=newer)
 
 
 def _read_row(row: sa.Row[Any]) -> Kept:

@@ -13,6 +13,7 @@ from auditors.streams.label_sequence import judge_level
 from auditors.streams.moves import since_change
 from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.streams.state import MISSING
+from auditors.structs import combine
 from auditors.types import Estimate
 from gateway.store.streams import Stream
 from gateway.store.windows import WindowSums
@@ -268,16 +269,10 @@ def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEst
 
 
 def _shown_estimate(stream: Stream, computed: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
-    return LiveEstimate(
+    return combine(
+        LiveEstimate,
+        computed,
         **labels_of(stream),
-        value=computed.value,
-        lower=computed.lower,
-        upper=computed.upper,
-        confidence_level=computed.confidence_level,
-        method=computed.method,
-        n=computed.n,
-        n_excluded=computed.n_excluded,
-        reason=computed.reason,
         effective_samples=computed.extra["effective_n"],
         excluded=computed.extra["excluded"],
         n_missing=n_missing,

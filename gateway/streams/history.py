@@ -10,6 +10,7 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import WINDOW_METHOD, window_estimate
 from auditors.streams.scales import GAP_SUFFIX
 from auditors.streams.state import MISSING
+from auditors.structs import combine
 from gateway.store.histories import MOST_READ, Read
 from gateway.store.served import ModelChange
 from gateway.store.streams import Stream
@@ -115,13 +116,11 @@ def history_of(
 
 def _bucket(stream: Stream, length: int, number: int, sums: WindowSums) -> Bucket:
     computed = window_estimate(stream.key, sums.values, sums.excluded)
-    return Bucket(
+    return combine(
+        Bucket,
+        computed,
         start=float(number * length),
         end=float((number + 1) * length),
-        value=computed.value,
-        lower=computed.lower,
-        upper=computed.upper,
-        n=computed.n,
         n_missing=sum(sums.excluded.get(status, 0) for status in MISSING),
         excluded=sums.excluded,
     )

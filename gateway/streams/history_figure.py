@@ -1,11 +1,12 @@
 """The figure of a stream's history. It imports the benchmarks' drawing, so it is imported when asked for."""
 
 from auditors.streams.scales import scale_of
+from auditors.structs import combine
 from benchmarks.figures import history as drawing
 from benchmarks.figures.figure import Figure
 from gateway.store.served import ModelChange
 from gateway.streams.detectors import Bounds
-from gateway.streams.history import Bucket, History
+from gateway.streams.history import History
 
 USUAL_RATIO = 4.0
 """A ratio has no end of its own; its chart is scaled as if this were it, and holds what is above all the same."""
@@ -18,39 +19,25 @@ def figure_of(history: History) -> Figure:
 
 def chart_of(history: History) -> drawing.Chart:
     low, high = history.range
-    return drawing.Chart(
+    return combine(
+        drawing.Chart,
+        history,
         title=_title(history),
-        buckets=[_bucket(bucket) for bucket in history.buckets],
+        buckets=[combine(drawing.Bucket, bucket) for bucket in history.buckets],
         low=low,
         axis=f"mean {history.metric.replace('_', ' ')}",
         high=min(high, USUAL_RATIO) if scale_of(history.metric).is_ratio else high,
         reference=_ends(history.reference),
         limits=_ends(history.limits),
-        since=history.since,
         alarm=history.alarm_since,
         acknowledged=history.acknowledged_at,
         changes=[_change(change) for change in history.model_changes],
-        log_evidence=history.log_evidence,
-        log_threshold=history.log_threshold,
-        reason=history.reason,
     )
 
 
 def _title(history: History) -> str:
     about = ", ".join(name for name in (history.axis, history.group) if name)
     return f"{history.metric.replace('_', ' ')}{f' ({about})' if about else ''} of {history.model}"
-
-
-def _bucket(bucket: Bucket) -> drawing.Bucket:
-    return drawing.Bucket(
-        start=bucket.start,
-        end=bucket.end,
-        value=bucket.value,
-        lower=bucket.lower,
-        upper=bucket.upper,
-        n=bucket.n,
-        n_missing=bucket.n_missing,
-    )
 
 
 def _change(change: ModelChange) -> drawing.Change:

@@ -8,12 +8,11 @@ import msgspec
 import pytest
 
 from auditors.affinity import SCORE, SHARE, AffinityAuditor, axis_of, choice_prompt, read_choice
-from auditors.clients.completion import HttpCompleter
 from auditors.identities import PAPER, Identities, identities_of
 from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.config.schema import AffinityConfig
 from tests.support.auditors.exchanges import chat_exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.benchmarks.own_axes import OWN_AXES
 from tests.support.presence import measured
 
@@ -58,11 +57,9 @@ def lost(missing: Sequence[Measurement]) -> set[tuple[str, str | None, str | Non
 async def audited(
     script: Callable[[Asked], Reply], exchange: Exchange, identities: Identities = PAPER
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+    async with scripted_completer(script, priority=10) as (completer, server):
         auditor = AffinityAuditor(lambda _: completer, identities=identities, max_tokens=64, max_concurrency=2)
         result = await auditor.audit(exchange)
-        await completer.aclose()
     return result, server
 
 

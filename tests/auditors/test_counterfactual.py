@@ -7,12 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from auditors.audit_texts import LONGEST_CHARS, Answers, listening
-from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import DISTANCE, FAVORITISM, LENGTH, REFUSAL, CounterfactualAuditor
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
 from tests.auditors.test_judge import finding, verdict
 from tests.support.auditors.exchanges import chat_exchange, exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.presence import failed, measured
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
@@ -53,13 +52,11 @@ async def audited(
     judge_model: str | None = None,
     embedder: WordEmbedder | None = None,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+    async with scripted_completer(script, priority=10) as (completer, server):
         auditor = CounterfactualAuditor(
             lambda _: completer, embedder or WordEmbedder(), judge_model=judge_model, max_tokens=64, max_concurrency=2
         )
         result = await auditor.audit(about)
-        await completer.aclose()
     return result, server
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.clients.completion import HttpCompleter
 from auditors.embedding import RepresentativeAuditor
 from auditors.identities import PAPER, Identities
 from auditors.streams.state import OWN_IDENTITIES, stream_key
 from auditors.text.identity import IDENTITIES, Identity
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.presence import measured
 
 DISTANCES = {"white": 0.1, "black": 0.2, "asian": 0.15, "man": 0.05, "woman": 0.07, "non-binary person": 0.06}
@@ -76,13 +75,11 @@ async def audited(
     identities: Identities = PAPER,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     about = about or chat_exchange("Write a haiku about stars", "default")
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
+    async with scripted_completer(script, priority=10) as (completer, server):
         auditor = RepresentativeAuditor(
             lambda _: completer, embedder or PlantedEmbedder(), identities=identities, max_tokens=64, max_concurrency=3
         )
         result = await auditor.audit(about)
-        await completer.aclose()
     return result, server
 
 

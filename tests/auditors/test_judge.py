@@ -21,7 +21,7 @@ from auditors.judge import (
 from auditors.judge_verdict import REPLY_SCHEMA, SCHEMA_NAME, parse_verdict
 from auditors.types import CUT_OFF, OTHER_AXIS, AuditFailure, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.presence import failed, measured
 
 EXCHANGE = chat_exchange("Why are men better leaders than women?", "Men lead best. So do Germans.")
@@ -48,10 +48,8 @@ async def judged(
         reply = left.pop(0) if len(left) > 1 else left[0]
         return reply if isinstance(reply, Reply) else chat(reply)
 
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(script) as (completer, server):
         result = await JudgeAuditor(lambda _: completer, model).audit(about)
-        await completer.aclose()
     return result, server
 
 
@@ -193,13 +191,11 @@ class TestReasons:
     async def test_it_is_asked_for_after_the_verdict(self) -> None:
         """The scores come from the usual question; the judge then sees its verdict and gives its reason in words."""
         replies = iter([verdict(MAN), "man: called the best leaders."])
-        async with scripted_server(lambda _: chat(next(replies))) as server:
-            completer = HttpCompleter(server.base_url, retries=0)
+        async with scripted_completer(lambda _: chat(next(replies))) as (completer, server):
             auditor = JudgeAuditor(lambda _: completer, "j")
             found = measured(await auditor.audit(EXCHANGE))
             n_asked = len(server.asked)
             reason = await auditor.reason(EXCHANGE, found)
-            await completer.aclose()
         _, plain = await judged(verdict(MAN))
         [asked, why] = [one.json for one in server.asked]
         nonces = [one["messages"][1]["content"].split()[1] for one in (asked, plain.asked[0].json)]
@@ -228,11 +224,9 @@ class TestReasons:
     )
     async def test_what_comes_of_it(self, reply: Reply, expected: Reason) -> None:
         """A thought is no reason, a long one is cut, and one that does not come has a reason of our own words."""
-        async with scripted_server(lambda _: reply) as server:
-            completer = HttpCompleter(server.base_url, retries=0)
+        async with scripted_completer(lambda _: reply) as (completer, _):
             found, _ = await judged(verdict(MAN))
             reason = await JudgeAuditor(lambda _: completer, "j").reason(EXCHANGE, measured(found))
-            await completer.aclose()
 
         assert reason == expected
 

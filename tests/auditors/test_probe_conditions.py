@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from auditors.affinity import AffinityAuditor, axis_of
-from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import CounterfactualAuditor
 from auditors.embedding import RepresentativeAuditor
 from auditors.measuring import ProbingAuditor
@@ -19,7 +18,7 @@ from auditors.types import AuditFailure, Completer, Exchange, Measurement
 from gateway.features.first_person.auditor import FirstPersonAuditor
 from tests.auditors.test_conditions import BESIDE, SHAPING, TOOL
 from tests.support.auditors.exchanges import chat_exchange, exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.presence import failed, measured
 
 ASKED = "Write a letter for my sister."
@@ -56,10 +55,8 @@ NAMES = ("embedding", "affinity", "counterfactual")
 async def audited(
     name: str, about: Exchange, script: Callable[[Asked], Reply], within_seconds: float = 60.0
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
+    async with scripted_completer(script, priority=10, timeout=within_seconds) as (completer, server):
         result = await auditor(name, lambda _: completer).audit(about)
-        await completer.aclose()
     return result, server
 
 

@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from auditors.clients.chat_format import chat_body, parse_chat
-from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import DISTANCE, LENGTH, REFUSAL, CounterfactualAuditor
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
@@ -19,7 +18,7 @@ from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME
 from auditors.types import AuditFailure, Completion, CompletionRequest, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.live_streams import interval_of
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.presence import failed, measured
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
@@ -59,10 +58,8 @@ def by_side(asked_as: Reply, swapped: Reply) -> Callable[[Asked], Reply]:
 async def audited(
     script: Callable[[Asked], Reply], about: Exchange, *, max_tokens: int = 64
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(script) as (completer, server):
         result = await CounterfactualAuditor(lambda _: completer, NoEmbedder(), max_tokens=max_tokens).audit(about)
-        await completer.aclose()
     return result, server
 
 

@@ -60,10 +60,7 @@ async def test_a_score_does_not_hang_on_its_reason(
         return Reply(b"", 500) if fault == "breaks" else Reply(b"{}", delay=60.0)
 
     auditors = {"judge": {"model": "j", "keep_reasons": True}, "embedding": {"enabled": False}}
-    async with (
-        scripted_server(script) as server,
-        auditing(config_for(store_url, server.base_url, auditors=auditors)),
-    ):
+    async with scripted_server(script) as server, auditing(config_for(store_url, server.base_url, auditors=auditors)):
         [one] = await sample(database, 1)
         async with asyncio.timeout(60):
             await settled(database, audited=1)

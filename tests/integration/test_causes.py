@@ -16,10 +16,7 @@ pytestmark = pytest.mark.long
 PROFILE = parse(
     {
         "name": "causes",
-        "favoritism": {
-            "default": [0.05, 0.9, 0.05, 0.0],
-            "groups": {"gender": {"woman": [0.0, 0.1, 0.4, 0.5]}},
-        },
+        "favoritism": {"default": [0.05, 0.9, 0.05, 0.0], "groups": {"gender": {"woman": [0.0, 0.1, 0.4, 0.5]}}},
         "refusal": {"groups": {"race": {"black": 0.7}}},
         "drift": {"overrides": {"favoritism": {"groups": {"gender": {"man": [0.0, 0.1, 0.4, 0.5]}}}}},
     }

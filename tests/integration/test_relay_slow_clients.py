@@ -122,10 +122,7 @@ async def test_waiting_for_an_answer_is_not_slow() -> None:
         await reply()(request, channel)
 
     limits = {"header_timeout_seconds": 1.5}
-    async with (
-        scripted_upstream(late) as upstream,
-        running_gateway(config_for(upstream, server=limits)) as gateway,
-    ):
+    async with scripted_upstream(late) as upstream, running_gateway(config_for(upstream, server=limits)) as gateway:
         reader, writer = await gateway.connect()
         writer.write(GET + b"\r\n" + GET)
         async with asyncio.timeout(WAIT_SECONDS):

@@ -138,10 +138,7 @@ def test_its_suite_can_be_put_to_our_conformance_tests() -> None:
 async def test_an_auditor_process_runs_both(database: Database) -> None:
     """The auditor runs the suite and exports its number, audits live exchanges, and gives their metric a stream."""
     live = {"judge": {"enabled": False}, "embedding": {"enabled": False}, "plugins": {"words": {}}}
-    async with (
-        running_simulator() as upstream,
-        auditing(config_for(database.url, upstream, auditors=live)) as url,
-    ):
+    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=live)) as url:
         run = await await_status(database, await ask_for_run(database, suite="answer_length"), "done", "failed")
         assert run.status == "done", run.error
         await until(partial(_exports_words, url))

@@ -13,7 +13,7 @@ from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.live_series import ALARM, DAMAGED, OWN, SERIES, THRESHOLD
 from gateway.auditor.metrics import AuditorMetrics
-from gateway.auditor.part import AuditorContext
+from gateway.auditor.part import AuditorContext, parts_of
 from gateway.config.loading import validate
 from gateway.feature import FEATURES
 from gateway.jobs import open_queue
@@ -90,7 +90,7 @@ async def _read_features(directory: Path) -> list[Metric]:
         secret=b"secret",
         stop=asyncio.Event(),
     )
-    parts = [part for feature in FEATURES.values() if (part := feature.auditor_part(context)) is not None]
+    parts = parts_of(FEATURES.values(), context)
     metrics = [metric for part in parts for metric in await part.families()]
     for part in parts:
         await part.aclose()

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import Statistic, holm
+from auditors.structs import combine
 from auditors.types import Estimate
 from benchmarks.lab.regard_ft import utility
 from benchmarks.lab.regard_ft.reduction import Reduction, reduction
@@ -70,15 +71,7 @@ def effects(base: Holdings, tuned: Holdings, bbq: Suite, *, seed: int) -> tuple[
     pairs.append((_answers(first, bbq), _answers(second, bbq)))
     pairs.append((_useful(base.utility), _useful(tuned.utility)))
     changes = [
-        Effect(
-            name=name,
-            difference=change.difference,
-            lower=change.lower,
-            upper=change.upper,
-            n_clusters=change.n_clusters,
-            p_value=change.p_value,
-            reason=change.reason,
-        )
+        combine(Effect, change, name=name, adjusted_p_value=None)
         for before, after in pairs
         for name in before
         if name in after

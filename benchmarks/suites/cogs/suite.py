@@ -117,7 +117,7 @@ class CoGS(Suite):
             raise DatasetError(f"cogs: the prompts differ: expected {SHA256}, found {digest}: install again")
         return Dataset(name="CoGS prompts", kind="canonical", sha256=digest, n_canonical=N_PROMPTS, records=records)
 
-    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+    def dataset_of(self, content: str, checkpoint: Callable[[], None], own: Callable[[], Dataset]) -> Dataset:
         """Read a user's own axes and tasks: of the kind that nothing published is compared with."""
         encoded = content.encode("utf-8", "replace")
         try:

@@ -94,7 +94,7 @@ class LTFTest(Suite):
             name="LTF-TEST questions", kind="canonical", sha256=digest, n_canonical=n_canonical, records=records
         )
 
-    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+    def dataset_of(self, content: str, checkpoint: Callable[[], None], own: Callable[[], Dataset]) -> Dataset:
         """Read a user's own templates: of the kind that nothing published is compared with."""
         encoded = content.encode("utf-8", "replace")
         accepted = read_accepted(encoded)

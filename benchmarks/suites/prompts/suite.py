@@ -68,7 +68,7 @@ class OwnPrompts(Suite):
         """Raises DatasetError: the questions are the user's."""
         raise DatasetError(f"prompts: its questions are yours: {COMMAND}")
 
-    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+    def dataset_of(self, content: str, checkpoint: Callable[[], None], own: Callable[[], Dataset]) -> Dataset:
         encoded = content.encode("utf-8", "replace")
         try:
             prompts = read_prompts(encoded)

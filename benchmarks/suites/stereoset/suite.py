@@ -6,7 +6,7 @@ crowd worker's stereotype of the target term, one against it, or an unrelated on
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -23,6 +23,7 @@ from benchmarks.suites.common.examples import FEW_SHOTS, after_examples
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import RankRule, mean_of, values_of
 from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Suite, item_rng
+from benchmarks.suites.stereoset import neutral
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:
@@ -53,7 +54,9 @@ KINDS = ("intrasentence", "intersentence")
 
 def _selection(observations: Sequence[Observation], axis: str | None, kind: str | None) -> list[Cell]:
     chosen = where(observations, lambda item: axis in (None, item.axis) and kind in (None, item.subset))
-    return masked.cells(chosen, axis=axis, subset=kind, unit=unit(chosen, "target term"), extra=_macro(chosen))
+    usual = masked.cells(chosen, axis=axis, subset=kind, unit=unit(chosen, "target term"), extra=_macro(chosen))
+    roles = {choice.role for item in items_of(chosen)[:1] for choice in item.choices}
+    return neutral.cells(chosen, usual) if neutral.NEUTRAL in roles else usual
 
 
 def _macro(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
@@ -149,7 +152,7 @@ class StereoSet(Suite):
     modes = ("sample", "exact")
     headline = CellKey("ss")
     control = CellKey("lms")
-    scales = masked.SCALES
+    scales = {**masked.SCALES, **neutral.SCALES}
     does_not_show = (
         "StereoSet asks which of three completions a model picks. It does not show how the model behaves in "
         "conversation, whether anyone is harmed, or stereotypes outside the United States. Its labels are noisy: "
@@ -162,6 +165,12 @@ class StereoSet(Suite):
     n_items = {"canonical": SOURCE.n_items, "embedded": 48}
     rank_rule = RankRule("icat", _icat_of_kinds, "highest", "ICAT, mean of within and between sentences", "counted")
     few_shots = FEW_SHOTS
+    takes_prompts = True
+    built_in_prompts = {neutral.NEUTRAL: neutral.SHA256}
+
+    def dataset_of(self, content: str, checkpoint: Callable[[], None], own: Callable[[], Dataset]) -> Dataset:
+        """Return the items with a user's neutral texts: of the kind that nothing published is compared with."""
+        return neutral.dataset_of(content, own())
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for kind in KINDS:

@@ -19,13 +19,14 @@ from benchmarks.run import directory
 from benchmarks.run.plan import Plan, RunOptions, check, prepare
 from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
-from benchmarks.suites.protocol import Observation, Suite
+from benchmarks.suites.protocol import DataKind, Observation, Suite
 
 GIVEN = (
     *("model", "mode", "protocol", "data", "limit", "seed", "samples", "few_shot", "subset", "judge_model"),
     *("embedder", "thinking", "precision", "repeat_share"),
 )
 """Options of a run that are arguments of the same name; an omitted argument keeps what the run has."""
+THIRD_OPTION_HELP = "stereoset: a neutral third option, built in for --data embedded, or from a file {item id: text}"
 
 
 class Job(NamedTuple):
@@ -184,7 +185,7 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     if arguments.extra_body is not None:
         changes["extra_body"] = extra_body(arguments.extra_body)
     if arguments.prompts is not None:
-        changes["prompts"] = own_questions(arguments.prompts, base.suite)
+        changes["prompts"] = own_questions(arguments.prompts, base.suite, changes.get("data", base.data))
     if arguments.evaluate:
         changes["evaluate"] = tuple(map(str, arguments.evaluate))
     return msgspec.structs.replace(
@@ -192,9 +193,14 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     )
 
 
-def own_questions(path: Path, suite: str) -> str:
-    """Reads the text of a user's file for a suite. Raises BenchmarkError, one line, if it cannot be taken."""
-    return (own_prompts if registry.find(suite).needs_prompts else own_file)(path)
+def own_questions(path: Path, suite: str, data: DataKind) -> str:
+    """Reads the text of a user's file for a suite, or of one that it brings. Raises BenchmarkError, one line."""
+    of_suite = registry.find(suite)
+    if (sha256 := of_suite.built_in_prompts.get(str(path))) is not None:
+        if data != "embedded":
+            raise BenchmarkError(f"{suite}: {path} is of embedded items: add --data embedded, or name a file of yours")
+        return published.load_built_in(of_suite.name, str(path), sha256)
+    return (own_prompts if of_suite.needs_prompts else own_file)(path)
 
 
 def own_prompts(path: Path) -> str:

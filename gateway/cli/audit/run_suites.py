@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
     own = "your own axes and tasks (cogs) or templates (ltf_test)"
     items.add_argument("--own", dest="prompts", type=Path, metavar="FILE", help=own)
+    items.add_argument("--third-option", dest="prompts", type=Path, metavar="neutral|FILE", help=jobs.THIRD_OPTION_HELP)
     items.add_argument(
         "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
     )

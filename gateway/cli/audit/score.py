@@ -18,7 +18,7 @@ from benchmarks.run.score import provenance_of, read_recorded, score
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName, Reply
 from gateway.cli.audit import validations
-from gateway.cli.audit.jobs import extra_body, own_questions
+from gateway.cli.audit.jobs import THIRD_OPTION_HELP, extra_body, own_questions
 from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
     parser.add_argument("--prompts", type=Path, metavar="FILE", help="the own file that was asked, if any")
+    parser.add_argument("--third-option", dest="prompts", type=Path, metavar="neutral|FILE", help=THIRD_OPTION_HELP)
     validations.add_arguments(parser.add_argument_group("judge"))
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 
@@ -79,7 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
         thinking=arguments.thinking,
         mode=arguments.mode or ("exact" if all(reply.choice_probabilities for reply in recorded) else "sample"),
         extra_body=None if arguments.extra_body is None else extra_body(arguments.extra_body),
-        prompts=None if arguments.prompts is None else own_questions(arguments.prompts, arguments.suite),
+        prompts=None
+        if arguments.prompts is None
+        else own_questions(arguments.prompts, arguments.suite, arguments.data),
         mitigation=added.name,
         mitigation_text=added.text,
         samples=1 + max(reply.sample for reply in recorded),

@@ -1,7 +1,10 @@
 """The page of a bundle: its numbers that bear on clauses of the EU AI Act, NIST AI 100-1 and 6 RCNY 5-300 to 5-304."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from importlib import resources
+from typing import Any, Literal
+
+import msgspec
 
 from benchmarks.reporting.markdown import cell, table
 
@@ -15,12 +18,12 @@ RATES_OF_GROUPS = frozenset({"selection_share", "share", "attributed_share", "fi
 NOT_AT_HAND = "It is on the suite's card, which was not available when this bundle was packed."
 
 
-class Clause(NamedTuple):
+class Clause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A clause, the numbers that bear on it, and their limits."""
 
     title: str
     asks: str
-    numbers: Callable[[Sequence[Estimate]], list[Estimate]]
+    numbers: Literal["totals", "rates", "left_out", "none"]
     none: str
     """Text that is shown where such a number does not exist."""
     not_shown: str
@@ -42,57 +45,15 @@ def _left_out(estimates: Sequence[Estimate]) -> list[Estimate]:
     return [total for total in _totals(estimates) if total["metric"].endswith(("_rate", "lms"))]
 
 
-CLAUSES = (
-    Clause(
-        "EU AI Act, Article 10(2)(f) and (g): examining data for biases, and measures against them",
-        "Training, validation and testing data of a high-risk system are examined for biases that may harm people's "
-        "rights or lead to discrimination, and measures are taken to detect, prevent and mitigate them.",
-        _totals,
-        "The run has no number.",
-        "Article 10 is about the data of the system. These numbers are of a model's replies to a published or built-in "
-        "test set: they may show what its data left behind, and examine no data. Whether a mitigation was on is in "
-        "run.json; that it suffices is nowhere.",
-    ),
-    Clause(
-        "EU AI Act, Article 15(1), (3) and (4): accuracy and robustness, and the metrics that are declared",
-        "Levels of accuracy and their metrics are declared in the instructions for use; the system performs "
-        "consistently over its life.",
-        _left_out,
-        "The run has no number about how often the model answered in the form that was asked for.",
-        "How often a model answers such questions usefully is not the accuracy of a system at its purpose. Consistency "
-        "over time needs more than one run; robustness against attacks and cybersecurity are not looked at.",
-    ),
-    Clause(
-        "EU AI Act, Article 72: post-market monitoring",
-        "Data on the performance of a system in use are collected and analysed throughout its life, by a plan.",
-        lambda _: [],
-        "No number of this run: it is one measurement at one time, with questions of a suite and not of users. Where "
-        "ledger.json is present it says how many live exchanges were audited, left out or lost.",
-        "This bundle is not a monitoring plan. Live estimates, drift alarms and schedules of a running gateway bear on "
-        "Article 72, and are not in it.",
-    ),
-    Clause(
-        "NIST AI RMF 1.0, MEASURE 2.11: fairness and bias are evaluated and documented (and 2.1, 2.3, 2.5)",
-        "Test sets, metrics and tools are documented; performance, its limits, fairness and bias are measured and "
-        "written down.",
-        _totals,
-        "The run has no number.",
-        "Which harms matter is found by MAP, with the people concerned; no number here says that these are the right "
-        "ones. What the suite does not show is said below.",
-    ),
-    Clause(
-        "New York City Local Law 144 (6 RCNY 5-301): impact ratios",
-        "For sex, race/ethnicity and their intersections: the selection (or scoring) rate of each category, divided by "
-        "that of the category with the highest.",
-        _rates,
-        "No impact ratio and no rate of groups is in this bundle.",
-        "An impact ratio is formed of decisions about candidates, from the tool's historical data or, where these are "
-        "too few, from test data that are described, by an independent auditor. Rates above, where there are any, are "
-        "of a suite's synthetic questions, and their groups are not the law's categories: a ratio of two of them is "
-        "not the law's. Of live decisions the auditor `decision` reports `decision_impact_ratio`, by swapping who is "
-        "named; it is not in this bundle and is not the law's either.",
-    ),
-)
+_NUMBERS: Mapping[str, Callable[[Sequence[Estimate]], list[Estimate]]] = {
+    "totals": _totals,
+    "rates": _rates,
+    "left_out": _left_out,
+    "none": lambda _: [],
+}
+CLAUSES: Sequence[Clause] = msgspec.toml.decode(
+    resources.files(__package__).joinpath("clauses.toml").read_bytes(), type=dict[str, list[Clause]]
+)["clauses"]
 
 
 def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: str | None) -> str:
@@ -113,7 +74,7 @@ def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: st
         parts.append(f"The judge is not validated, so its numbers are about the judge too: {cell(judge['reason'])}.")
     for clause in CLAUSES:
         parts += [f"## {clause.title}", f"Asks: {clause.asks}"]
-        parts += _table(clause.numbers(result["estimates"]), clause.none)
+        parts += _table(_NUMBERS[clause.numbers](result["estimates"]), clause.none)
         parts.append(f"Does not show: {clause.not_shown}")
     parts += ["## What the suite does not show", does_not_show or NOT_AT_HAND]
     if absent:

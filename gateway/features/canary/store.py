@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from auditors.structs import combine
 from gateway.errors import BusyError, ConflictError, NotFoundError
 from gateway.features.canary import deliveries as canary_deliveries
 from gateway.features.canary.comparison import Findings, Pair, Verdict
@@ -60,11 +61,10 @@ def shown(canary: Canary) -> ShownCanary:
             fingerprint=plan.fingerprints[name] if plan else None,
         )
 
-    names = ("id", "status", "verdict", "reasons", "created_at", "started_at", "finished_at")
-    options = ("axes", "smallest_difference", "tolerance", "alpha", "max_pairs")
-    return ShownCanary(
-        **{name: getattr(canary, name) for name in names},
-        **{name: getattr(request, name) for name in options},
+    return combine(
+        ShownCanary,
+        canary,
+        request,
         n_pairs=findings.n_pairs if findings else 0,
         n_compared=findings.n_compared if findings else 0,
         failed=findings.failed if findings else {},

@@ -1,14 +1,11 @@
 """The feature `causes`: what of an alarm's shift the judge, the model, the traffic and the application make."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.feature import AlarmFinding, Feature
 
 if TYPE_CHECKING:
-    from litestar import Controller
-
-    from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.store.database import Database
 
 
@@ -16,19 +13,9 @@ class Causes(Feature):
     """See docs/drift.md#the-cause-of-an-alarm."""
 
     name = "causes"
-
-    def controllers(self) -> Sequence["type[Controller]"]:
-        from gateway.features.causes.shown import CausesController
-
-        return [CausesController]
-
-    def routes(self) -> Mapping[str, str]:
-        return {"GET /live/alarms/{stream_id}/cause": "VIEWER"}
-
-    def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
-        from gateway.features.causes.passes import CausesPart
-
-        return CausesPart(context)
+    controllers = ("gateway.features.causes.shown:CausesController",)
+    routes = {"GET /live/alarms/{stream_id}/cause": "VIEWER"}
+    auditor_part = "gateway.features.causes.passes:CausesPart"
 
     async def alarm_sentences(self, database: "Database", stream: str) -> Sequence[str]:
         from gateway.features.causes import store

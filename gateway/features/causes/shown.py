@@ -5,6 +5,7 @@ from litestar import Controller, get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath
 
+from auditors.structs import combine
 from gateway.api.dependencies import Store
 from gateway.api.problems import announced
 from gateway.console.rendering import number
@@ -48,11 +49,9 @@ def shown_cause(work: Work | None) -> ShownCause:
     if work is None:
         cause = ShownCause(status="pending")
     else:
-        cause = ShownCause(
-            status=work.status,
-            shift=work.shift,
-            asked=work.asked,
-            reason=work.reason,
+        cause = combine(
+            ShownCause,
+            work,
             parts=[ShownPart(*part) for part in work.parts],
             n_before=sum(not row.is_beside for row in work.answered),
             n_since=len(work.since),

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from auditors.metrics.weighting import bounded_weight
 from auditors.streams.scales import scaled
 from auditors.streams.state import MISSING, StreamKey
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, facts, measurements, streams
 
@@ -135,9 +135,7 @@ async def standing(database: Database, told: Container[tuple[str, float]] = ()) 
 
 async def write(database: Database, stream: str, work: Work) -> None:
     async with database.begin() as connection:
-        row = upsert(connection, facts).values(name=_PREFIX + stream, value=msgspec.msgpack.encode(work))
-        values = {"value": row.excluded.value}
-        await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
+        await put_row(connection, facts, {"name": _PREFIX + stream}, {"value": msgspec.msgpack.encode(work)})
 
 
 async def alarmed(database: Database) -> dict[str, float]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.clustered import clustered_share
+from auditors.structs import combine
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Share, SuiteCoverage, Threshold, TrafficCluster
 from gateway.features.coverage.questions import Questions
 from gateway.features.coverage.resemblance import Floats, Indices, Vectors, nearest, spherical_k_means, units
@@ -104,15 +105,8 @@ class Traffic:
         )
 
     def _suite(self, comparison: Compared, resembling: NDArray[np.bool_]) -> SuiteCoverage:
-        questions = comparison.asked
-        return SuiteCoverage(
-            suite=questions.suite,
-            version=questions.version,
-            data=questions.data,
-            n_items=questions.n_items,
-            n_compared=len(questions.chosen),
-            resembling=self.share(resembling),
-        )
+        n_compared, share = len(comparison.asked.chosen), self.share(resembling)
+        return combine(SuiteCoverage, comparison.asked, n_compared=n_compared, resembling=share)
 
     def _cluster(
         self, label: int, unmatched: NDArray[np.bool_], resembling: dict[str, NDArray[np.bool_]]

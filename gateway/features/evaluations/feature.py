@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from gateway.feature import Feature
 
 if TYPE_CHECKING:
-    from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
     from gateway.proxy.instrumentation import Tracer
 
@@ -14,6 +13,7 @@ class Evaluations(Feature):
     """See docs/integrations/opentelemetry.md."""
 
     name = "evaluations"
+    auditor_part = "gateway.features.evaluations.auditing:EvaluationsPart"
 
     def check(self, config: "Config") -> None:
         telemetry = config.telemetry
@@ -35,8 +35,3 @@ class Evaluations(Feature):
         from gateway.features.evaluations import tracing
 
         return tracing.Tracer(config.telemetry.otlp_endpoint)
-
-    def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
-        from gateway.features.evaluations.auditing import EvaluationsPart
-
-        return EvaluationsPart(context)

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditors.types import JudgeStamp
 from gateway.errors import BusyError, StoreError
 from gateway.store import counters
-from gateway.store.connections import Connections, upsert
+from gateway.store.connections import Connections, put_row
 from gateway.store.schema import exclusively
 from gateway.store.tables import facts, measurements, runs
 
@@ -93,7 +93,7 @@ async def acquire_lease(
             raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
         until, since = now + LEASE_SECONDS, current.since or now
         mine = msgspec.structs.replace(current, owner=owner, until=until, tried_at=now, since=since)
-        await _put(connection, name, mine)
+        await put_row(connection, facts, {"name": name}, {"value": msgspec.json.encode(mine)})
     return mine
 
 
@@ -107,7 +107,7 @@ async def write_progress(
         if (await _get(connection, name)).owner != owner:
             raise LostLeaseError("another process has taken over the export: nothing is lost or doubled")
         updated = changed if changed.owner is None else msgspec.structs.replace(changed, until=now + LEASE_SECONDS)
-        await _put(connection, name, updated)
+        await put_row(connection, facts, {"name": name}, {"value": msgspec.json.encode(updated)})
         await counters.add(connection, raised or {})
     return updated
 
@@ -221,12 +221,6 @@ def _name(address: str) -> str:
 async def _get(connection: AsyncConnection, name: str) -> Progress:
     stored = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
     return Progress() if stored is None else msgspec.json.decode(stored, type=Progress)
-
-
-async def _put(connection: AsyncConnection, name: str, changed: Progress) -> None:
-    row = upsert(connection, facts).values(name=name, value=msgspec.json.encode(changed))
-    values = {"value": row.excluded.value}
-    await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
 
 
 def _stamp(judge: str | None) -> JudgeStamp | None:

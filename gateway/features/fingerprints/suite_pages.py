@@ -20,7 +20,7 @@ from gateway.errors import GatewayError
 from gateway.reading import run_views
 from gateway.store import runs
 from gateway.store.database import Database
-from gateway.worker_part import WorkerPart
+from gateway.worker_part import WorkerContext, WorkerPart
 
 RETRY_SECONDS = 60.0
 """After an attempt that failed."""
@@ -79,8 +79,8 @@ class KeptFingerprints:
 class FingerprintsPart(WorkerPart):
     """The pages of a worker share their fingerprints."""
 
-    def __init__(self, database: Database) -> None:
-        self._fingerprints = KeptFingerprints(database)
+    def __init__(self, context: WorkerContext) -> None:
+        self._fingerprints = KeptFingerprints(context.database)
 
     def dependencies(self) -> Mapping[str, object]:
         return {"fingerprints": self._fingerprints}

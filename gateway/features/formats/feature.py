@@ -1,7 +1,5 @@
 """The feature `formats`: finished runs in the formats of other tools, and logs of other harnesses as runs."""
 
-from collections.abc import Mapping
-
 from gateway.feature import Command, Feature
 
 
@@ -9,13 +7,9 @@ class Formats(Feature):
     """See docs/suites.md."""
 
     name = "formats"
-
-    def commands(self) -> Mapping[str, Command]:
-        return {
-            "audit import": Command(
-                "gateway.features.formats.import_log", "score a log of Inspect or lm-evaluation-harness; sends nothing"
-            ),
-            "audit export": Command(
-                "gateway.features.formats.export", "write finished runs in the form that others read"
-            ),
-        }
+    commands = {
+        "audit import": Command(
+            "gateway.features.formats.import_log", "score a log of Inspect or lm-evaluation-harness; sends nothing"
+        ),
+        "audit export": Command("gateway.features.formats.export", "write finished runs in the form that others read"),
+    }

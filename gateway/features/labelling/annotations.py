@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.label_sequence import Draw
 from auditors.streams.scales import SCALES
+from auditors.structs import combine
 from auditors.types import JudgeStamp
 from gateway.errors import NotFoundError, RequestError, nearest
 from gateway.store.connections import upsert
@@ -173,24 +174,14 @@ def redacted(database: Database, note: str | None) -> str | None:
 
 
 def _annotation(row: sa.Row[Any]) -> Annotation:
-    judge = None if row.judge is None else msgspec.json.decode(row.judge, type=JudgeStamp)
-    return Annotation(
-        id=row.id,
-        exchange_id=row.exchange_id,
-        auditor=row.auditor,
-        metric=row.metric,
-        axis=row.axis or None,
-        group=row.group_name or None,
-        reference=row.reference_name or None,
-        model=row.model,
-        value=row.value,
-        measured_value=row.measured_value,
-        inclusion_probability=row.inclusion_probability,
-        annotator=row.annotator,
-        note=row.note,
-        created_at=row.created_at,
-        judge_model=None if judge is None else judge.model,
-        prompt_sha256=None if judge is None else judge.prompt_sha256,
-        judge_thinking=None if judge is None else judge.thinking,
-        judge_fingerprint=None if judge is None else judge.fingerprint,
-    )
+    places = {"axis": row.axis or None, "group": row.group_name or None, "reference": row.reference_name or None}
+    return combine(Annotation, row, **places, **judge_fields(row.judge))
+
+
+def judge_fields(stamp: str | None) -> dict[str, str | None]:
+    """Return the fields of a label that name the judge of a stored stamp, each None without a stamp."""
+    if stamp is None:
+        return dict.fromkeys(("judge_model", "prompt_sha256", "judge_thinking", "judge_fingerprint"))
+    judge = msgspec.json.decode(stamp, type=JudgeStamp)
+    judge_model = {"judge_model": judge.model, "judge_fingerprint": judge.fingerprint}
+    return judge_model | {"prompt_sha256": judge.prompt_sha256, "judge_thinking": judge.thinking}

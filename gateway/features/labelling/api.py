@@ -23,7 +23,7 @@ from auditors.labelling.tasks import Origin, Task
 from auditors.metrics.weighting import bounded_weight
 from auditors.streams.label_sequence import Draw
 from auditors.streams.scales import scaled
-from auditors.types import JudgeStamp
+from auditors.structs import combine
 from gateway.api import access
 from gateway.api.access import Access, rater_token
 from gateway.api.dependencies import Asked, Entry, Settings, Store
@@ -31,7 +31,7 @@ from gateway.api.problems import announced
 from gateway.config.schema import Config
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError, RequestError
-from gateway.features.labelling import labels, projects, tasks
+from gateway.features.labelling import annotations, labels, projects, tasks
 from gateway.features.labelling.labels import LabelledTask, Saved
 from gateway.features.labelling.lines import Line
 from gateway.features.labelling.projects import Progress
@@ -93,23 +93,16 @@ def _candidate(row: sa.Row[Any]) -> Candidate:
 
 
 def _task(row: sa.Row[tuple[object, ...]], draw: Draw, drawn_with: float) -> Task:
-    judge = None if row.judge is None else msgspec.json.decode(row.judge, type=JudgeStamp)
-    origin = Origin(
-        model=row.model,
-        exchange_id=row.exchange_id,
-        auditor=row.auditor,
-        metric=row.metric,
+    origin = combine(
+        Origin,
+        row,
         cluster=row.exchange_id,
-        axis=row.axis,
         group=row.group_name,
         reference=row.reference_name,
         inclusion_probability=row.inclusion_probability * drawn_with,
         draw=draw,
         judge=Reading(status="ok", value=row.value),
-        judge_model=None if judge is None else judge.model,
-        prompt_sha256=None if judge is None else judge.prompt_sha256,
-        judge_thinking=None if judge is None else judge.thinking,
-        judge_fingerprint=None if judge is None else judge.fingerprint,
+        **annotations.judge_fields(row.judge),
     )
     place = [row.exchange_id, row.auditor, row.metric, row.axis, row.group_name, row.reference_name]
     return Task(

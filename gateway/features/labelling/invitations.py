@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from gateway.errors import NotFoundError
 from gateway.features.labelling.projects import require
 from gateway.invitations import PREFIX
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.tables import rater_links
 
@@ -38,8 +38,7 @@ async def invite(
         await require(connection, project, locked=True)
         for rater, token in tokens.items():
             values = {"digest": _digest(token), "created_at": now, "expires_at": expires_at}
-            insert = upsert(connection, rater_links).values(project=project, rater=rater, **values)
-            await connection.execute(insert.on_conflict_do_update(index_elements=["project", "rater"], set_=values))
+            await put_row(connection, rater_links, {"project": project, "rater": rater}, values)
     return tokens
 
 

@@ -13,12 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.labelling.forms import Form, LabelError, Reading, filled_in, reading_of
 from auditors.labelling.tasks import Task
+from auditors.structs import combine
 from gateway.errors import ConflictError, NotFoundError, RequestError
 from gateway.features.labelling import annotations
 from gateway.features.labelling.lines import Line, Role, Said, lines_of
 from gateway.features.labelling.projects import Project, require
 from gateway.features.labelling.tasks import read_task, task_of
-from gateway.store.connections import upsert
+from gateway.store.connections import put_row, upsert
 from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_tasks, task_labels
 from gateway.turns import in_turns
@@ -142,17 +143,8 @@ async def _save(
         reading = reading_of(checked, task.origin.key)
         origin = task.origin
         is_scored = isinstance(reading.value, float) and reading.status == "ok"
-        label = annotations.AnnotationRequest(
-            exchange_id=origin.exchange_id or "",
-            auditor=origin.auditor or "",
-            metric=origin.metric,
-            axis=origin.axis,
-            group=origin.group,
-            reference=origin.reference,
-            value=float(reading.value or 0.0) if is_scored else 0.0,
-            annotator=entry.rater,
-            note=checked.note,
-        )
+        value = float(reading.value or 0.0) if is_scored else 0.0
+        label = combine(annotations.AnnotationRequest, origin, value=value, annotator=entry.rater, note=checked.note)
         if is_scored:
             await annotations.put(database, connection, label, origin.draw)
         else:
@@ -179,8 +171,7 @@ async def adjudicate(
         _require_current(0 if before is None else before.revision, revision, f'the decision on task "{task_id}"')
         key = {"project": project, "task_id": task_id}
         saved = {"by_whom": by, "label": text, "revision": revision + 1, "saved_at": time.time()}
-        insert = upsert(connection, adjudications).values(key | saved)
-        await connection.execute(insert.on_conflict_do_update(index_elements=list(key), set_=saved))
+        await put_row(connection, adjudications, key, saved)
     return Saved(revision + 1)
 
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import msgspec
 
 from auditors.labelling.forms import Reading, ReadingStatus
-from auditors.labelling.tasks import Origin, Task
+from auditors.labelling.tasks import Task
+from auditors.structs import combine
 
 Role = Literal["rater", "adjudicator"]
 
@@ -46,9 +47,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
 
 
-_OF_ORIGIN = set(Line.__struct_fields__) & set(Origin.__struct_fields__)
-
-
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """A person's label of a task."""
 
@@ -60,21 +58,18 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(project: str, task: Task, labels: Sequence[Said]) -> Iterator[Line]:
-    origin, judge = task.origin, task.origin.judge
-    of_task = {name: getattr(origin, name) for name in _OF_ORIGIN}
+    judge = task.origin.judge
     for label in labels:
-        yield Line(
+        yield combine(
+            Line,
+            label,
+            label.reading,
+            task.origin,
             project=project,
             task=task.id,
             annotator=label.by,
-            role=label.role,
-            status=label.reading.status,
-            value=label.reading.value,
-            sections=label.reading.sections,
             measured_status=None if judge is None else judge.status,
             measured_value=None if judge is None else judge.value,
             measured_sections={} if judge is None else judge.sections,
-            label=label.label,
             created_at=label.saved_at,
-            **of_task,
         )

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.scales import QUALITY_SCALES, SCALES, UNITS, Scale, scale_of, scaled
 from auditors.streams.state import StreamKey, stream_key
+from auditors.structs import combine
 from auditors.types import Arm, Exchange, Measurement
 from gateway.features.mitigation.arms import (
     BY_CONVERSATION,
@@ -97,18 +98,13 @@ def effect_of(arms: PolicyArms) -> PolicyEffect:
     scale, state = scale_of(arms.key.metric), arms.state
     estimate = difference(state, (1.0 - CONFIDENCE_LEVEL) / 2)
     width = scale.high - scale.low
-    return PolicyEffect(
-        policy=arms.policy,
-        version=arms.version,
+    return combine(
+        PolicyEffect,
+        arms,
+        arms.key,
         share=state.share,
         assigned_by="conversation" if arms.version.startswith(BY_CONVERSATION) else "request",
         n_repeated=state.repeated,
-        auditor=arms.key.auditor,
-        metric=arms.key.metric,
-        axis=arms.key.axis,
-        group=arms.key.group,
-        model=arms.key.model,
-        instrument=arms.key.instrument,
         range=scale.shown,
         unit=UNITS.get(arms.key.metric),
         treated=_show_arm(state.treated, scale),
@@ -118,8 +114,6 @@ def effect_of(arms: PolicyArms) -> PolicyEffect:
         upper=None if estimate is None else width * estimate.bounds.upper,
         log_evidence=None if estimate is None else estimate.log_evidence,
         reason=NO_DIFFERENCE if estimate is None else None,
-        since=arms.since,
-        updated_at=arms.updated_at,
     )
 
 
@@ -205,14 +199,7 @@ async def list_arms(
     order = (columns.policy, columns.auditor, columns.metric, columns.axis, columns.group_name, columns.model)
     query = sa.select(policy_arms).where(*which).order_by(*order, columns.since).limit(limit)
     return [
-        PolicyArms(
-            policy=row.policy,
-            version=row.version,
-            key=key_of(row),
-            state=state,
-            since=row.since,
-            updated_at=row.updated_at,
-        )
+        combine(PolicyArms, row, key=key_of(row), state=state)
         for row in await database.fetch_rows(query)
         if (state := _read_state(row.id, row.state)) is not None
     ]

@@ -7,6 +7,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+from auditors.structs import combine
 from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory
@@ -97,15 +98,12 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
     if arguments.resume is None and arguments.out.is_dir() and any(arguments.out.iterdir()):
         raise BenchmarkError(f"{arguments.out}: the directory is not empty: use --resume {arguments.out}")
     judge = next((model for model in listed if model.name == arguments.judge), None)
-    settings = runs.Settings(
-        data=arguments.data,
-        limit=arguments.limit,
-        seed=arguments.seed,
+    settings = combine(
+        runs.Settings,
+        arguments,
         judge=judge.served if judge else arguments.judge,
         judge_base_url=arguments.judge_base_url or (judge.base_url if judge else None),
         judge_api_key_env=arguments.judge_api_key_env or (judge.api_key_env if judge else None),
-        embedder=arguments.embedder,
-        embedder_base_url=arguments.embedder_base_url,
         concurrency=jobs.concurrency(arguments.concurrency),
     )
     asking = runs.Asking(of.runs, listed, settings, arguments.out)

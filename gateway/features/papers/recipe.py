@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from auditors.structs import combine
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.compare import FILTERED
 from benchmarks.suites import registry
@@ -100,14 +101,11 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         for chosen in product(*options.values()):
             of = dict(zip(options, chosen, strict=True))
             words = {name: names.get(value or "", (value or "").replace("_", " ")) for name, value in of.items()}
-            yield Column(
+            yield combine(
+                Column,
+                self,
                 heading=self.heading.format(**words),
                 **of,
-                run=self.run,
-                published=self.published,
-                mean_of=self.mean_of,
-                stars=self.stars,
-                note=self.note,
                 decimals=decimals if self.decimals is None else self.decimals,
                 scale=scale if self.scale is None else self.scale,
             )

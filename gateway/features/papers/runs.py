@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.structs import combine
 from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory
@@ -125,24 +126,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def options(self, run: Run, model: str, evaluate: tuple[str, ...] = ()) -> RunOptions:
         suite, mitigation = registry.find(run.suite), find(run.mitigation)
         kinds: tuple[DataKind | None, ...] = (self.data, run.data, "canonical", "embedded")
-        return RunOptions(
-            suite=run.suite,
+        return combine(
+            RunOptions,
+            run,
+            self,
             model=model,
-            protocol=run.protocol,
             data=next(kind for kind in kinds if kind is not None and kind in suite.n_items),
-            limit=self.limit,
-            seed=self.seed,
-            samples=run.samples,
             mitigation=mitigation.name,
             mitigation_text=mitigation.text,
-            few_shot=run.few_shot,
-            subset=run.subset,
-            axes=run.axes,
-            temperature=run.temperature,
             judge_model=self.judge if suite.needs_judge else None,
             embedder=self.embedder if suite.needs_embedder and run.evaluates is None else None,
             evaluate=evaluate,
-            concurrency=self.concurrency,
         )
 
 

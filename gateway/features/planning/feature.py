@@ -1,7 +1,5 @@
 """The feature `planning`: what traffic of a given size needs, by measured unit costs."""
 
-from collections.abc import Mapping
-
 from gateway.feature import Command, Feature
 
 
@@ -9,7 +7,6 @@ class Planning(Feature):
     """See docs/scaling.md."""
 
     name = "planning"
-
-    def commands(self) -> Mapping[str, Command]:
-        summary = "what traffic of a given size needs, and what is full first"
-        return {"plan": Command("gateway.features.planning.cli", summary)}
+    commands = {
+        "plan": Command("gateway.features.planning.cli", "what traffic of a given size needs, and what is full first")
+    }

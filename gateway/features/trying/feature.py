@@ -1,7 +1,5 @@
 """The feature `trying`: a first number on one's own model, with a command and no file."""
 
-from collections.abc import Mapping
-
 from gateway.feature import Command, Feature
 
 
@@ -9,9 +7,7 @@ class Trying(Feature):
     """See docs/tutorials/first-number.md."""
 
     name = "trying"
-
-    def commands(self) -> Mapping[str, Command]:
-        return {
-            "try": Command("gateway.features.trying.first_number", "audit every request to a model for an hour"),
-            "traffic": Command("gateway.features.trying.traffic", "send harmless varied prompts to a model"),
-        }
+    commands = {
+        "try": Command("gateway.features.trying.first_number", "audit every request to a model for an hour"),
+        "traffic": Command("gateway.features.trying.traffic", "send harmless varied prompts to a model"),
+    }

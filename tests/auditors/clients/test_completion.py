@@ -8,7 +8,7 @@ import pytest
 
 from auditors.clients.completion import EmbeddingClient, HttpCompleter
 from auditors.types import Completer, CompletionError, CompletionRequest, Message
-from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_completer, scripted_server
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "Hi")], max_tokens=5)
 
@@ -35,40 +35,34 @@ class TestHttpCompleter:
     async def test_passing_failures_are_retried(self) -> None:
         """A 503 and a 429 are asked again, the answer counts."""
         script = replies(Reply(b"", 503), Reply(b"", 429, {"retry-after": "0"}), chat("Hello"))
-        async with scripted_server(script) as server:
-            completer = HttpCompleter(server.base_url)
+        async with scripted_completer(script, retries=2) as (completer, server):
             assert (await completer.complete(REQUEST)).text == "Hello"
-            await completer.aclose()
 
         assert len(server.asked) == 3
 
     async def test_a_rejection_is_not_retried(self) -> None:
         """A server that does not take the request is asked once, and its words are kept."""
         body = b'{"error": {"message": "response_format is not supported"}}'
-        async with scripted_server(lambda _: Reply(body, 400)) as server:
-            completer = HttpCompleter(server.base_url)
+        async with scripted_completer(lambda _: Reply(body, 400), retries=2) as (completer, server):
             with pytest.raises(CompletionError, match="response_format is not supported") as caught:
                 await completer.complete(REQUEST)
-            await completer.aclose()
 
         assert (caught.value.kind, len(server.asked)) == ("rejected", 1)
 
     async def test_a_slow_server_times_out_once(self) -> None:
         """A timeout is not asked again: the server is busy enough."""
-        async with scripted_server(lambda _: chat("late")._replace(delay=1.0)) as server:
-            completer = HttpCompleter(server.base_url, timeout=0.1)
+        late = chat("late")._replace(delay=1.0)
+        async with scripted_completer(lambda _: late, timeout=0.1, retries=2) as (completer, server):
             with pytest.raises(CompletionError, match=r"no reply within 0\.1 s") as caught:
                 await completer.complete(REQUEST)
-            await completer.aclose()
 
         assert (caught.value.kind, len(server.asked)) == ("timeout", 1)
 
     async def test_concurrency_is_bounded(self) -> None:
         """No more requests than allowed are in flight."""
-        async with scripted_server(lambda _: chat("Hello")._replace(delay=0.02)) as server:
-            completer = HttpCompleter(server.base_url, max_concurrency=2)
+        slow = chat("Hello")._replace(delay=0.02)
+        async with scripted_completer(lambda _: slow, max_concurrency=2) as (completer, server):
             await asyncio.gather(*(completer.complete(REQUEST) for _ in range(8)))
-            await completer.aclose()
 
         assert (server.most_in_flight, len(server.asked)) == (2, 8)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from auditors.clients.completion import HttpCompleter
 from auditors.clients.judge_client import (
     ATTEMPTS,
     JudgeClient,
@@ -17,7 +16,7 @@ from auditors.clients.judge_client import (
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.text.thinking import OFF, Thinking
 from auditors.types import CompletionError, JudgeForm, Message
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 
 QUESTION = JudgeQuestion(
     messages=[Message("user", "Is it 1 or 2? Number only.")],
@@ -46,13 +45,9 @@ async def asked_of(
     form: JudgeForm | None = None,
 ) -> tuple[list[Judgement[int]], ScriptedServer]:
     """What a judge with this script says to the same question, asked one time after the other."""
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(script) as (completer, server):
         judge = JudgeClient(completer, "judge", form=form)
-        try:
-            return [await judge.ask(lambda: question, number) for _ in range(times)], server
-        finally:
-            await completer.aclose()
+        return [await judge.ask(lambda: question, number) for _ in range(times)], server
 
 
 @pytest.mark.parametrize(
@@ -61,13 +56,9 @@ async def asked_of(
 async def test_the_stamp_says_how_the_judge_was_asked_to_think(thinking: Thinking | None, stamped: str) -> None:
     """By what was sent, and what the server says that it serves: with another of either it is another judge."""
     reply = {"choices": [{"message": {"content": "2"}, "finish_reason": "stop"}], "system_fingerprint": "v1"}
-    async with scripted_server(lambda _: Reply(msgspec.json.encode(reply))) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(lambda _: Reply(msgspec.json.encode(reply))) as (completer, _):
         asked = completer if thinking is None else ThinkingCompleter(completer, thinking)
-        try:
-            found = await JudgeClient(asked, "judge").ask(lambda: QUESTION, number)
-        finally:
-            await completer.aclose()
+        found = await JudgeClient(asked, "judge").ask(lambda: QUESTION, number)
 
     assert (found.stamp.thinking, found.stamp.fingerprint) == (stamped, "v1")
 

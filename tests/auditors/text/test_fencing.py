@@ -5,12 +5,11 @@ import re
 import msgspec
 import pytest
 
-from auditors.clients.completion import HttpCompleter
 from auditors.judge import SPEAKS_TO_THE_JUDGE, JudgeAuditor
 from auditors.text.fencing import speaks_to_a_judge
 from auditors.types import Measurement
 from tests.support.auditors.exchanges import chat_exchange
-from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_completer
 
 TOP = '{"refused": false, "findings": [{"axis": "gender", "group": "man", "reference": null, "score": 2}]}'
 CANARIES = [
@@ -54,11 +53,9 @@ def literal_judge(asked: Asked) -> Reply:
 
 
 async def audited(*exchanges: tuple[str, str]) -> list[list[Measurement]]:
-    async with scripted_server(literal_judge) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(literal_judge) as (completer, _):
         auditor = JudgeAuditor(lambda _: completer, "j")
         results = [await auditor.audit(chat_exchange(prompt, answer)) for prompt, answer in exchanges]
-        await completer.aclose()
     return [result for result in results if isinstance(result, list)]
 
 

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from auditors.types import Message
+from benchmarks.datasets.published import load_built_in
 from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
-from benchmarks.simulator.loading import known_items, load
+from benchmarks.simulator.loading import known_items, load, parse
 from benchmarks.simulator.planted.table import Expected, by_questions, replies
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.text_request import Asked, Turn
@@ -19,6 +20,7 @@ from benchmarks.suites.protocol import Item, ProtocolName
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS
 from benchmarks.suites.real_toxicity_prompts.suite import render as render_sentence
 from benchmarks.suites.registry import SUITES
+from benchmarks.suites.stereoset.neutral import NEUTRAL, SHA256
 from tests.support.simulator.runs import cells, estimates, holds
 
 DEMO = load("demo")
@@ -119,6 +121,21 @@ def test_a_run_recovers_what_is_planted(suite: str) -> None:
     assert all(holds(found[key], expected.value(key)) for key in HEADLINES[suite])
     inside = [holds(one, expected.value(key)) for key, one in found.items() if one.lower is not None]
     assert sum(inside) >= 0.9 * len(inside)
+
+
+def test_a_neutral_option_is_chosen_as_planted() -> None:
+    """Of 480 replies by seed 3 so many are each role, as the planted shares have it; every number has its value."""
+    content = load_built_in("stereoset", NEUTRAL, SHA256)
+    plan = embedded("stereoset", samples=10, prompts=content)
+    profile = parse({"name": "p", "stereoset": {"p_stereotype": 0.7, "p_neutral": 0.25, "p_refusal": 0.1}})
+    found, expected = estimates(plan, answering(plan, profile)), Expected(profile, plan)
+    values = {"ss": 70, "neutral_share": 25, "association_share": 75, "unrelated_rate": 10, "refusal_rate": 10}
+    for metric, value in values.items():
+        assert expected.value(CellKey(metric)) == pytest.approx(value)
+        assert holds(found[CellKey(metric)], value)
+    counts = [found[CellKey(metric)].extra["numerator"] for metric in ("ss", "neutral_share", "refusal_rate")]
+    assert counts == [237, 96, 52]
+    assert [expected.value(key) for key in (CellKey("lms"), CellKey("icat"))] == [None, None]
 
 
 @pytest.mark.parametrize("suite", by_questions())

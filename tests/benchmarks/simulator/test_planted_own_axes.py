@@ -71,4 +71,4 @@ def test_nothing_published_is_compared() -> None:
     with pytest.raises(BenchmarkError, match="no item is of axes gender"):
         plan(axes=("gender",))
     with pytest.raises(BenchmarkError, match="has its own questions"):
-        plan(suite="stereoset")
+        plan(suite="crows_pairs")

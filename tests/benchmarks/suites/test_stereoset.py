@@ -1,18 +1,23 @@
 """StereoSet: prompts, parsing by protocol, models with known answers, and the canonical file."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
 
 from auditors.types import Estimate
+from benchmarks.datasets.published import load_built_in
+from benchmarks.errors import BenchmarkError
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import Item, Reply
-from benchmarks.suites.stereoset.suite import filler, records_from
+from benchmarks.suites.stereoset.neutral import NEUTRAL, NO_ICAT, SHA256
+from benchmarks.suites.stereoset.suite import StereoSet, filler, records_from
 from tests.support.benchmarks.scripted import find_number, pick, plan, score_answers
 
 STEREOTYPE, ANTI, UNRELATED = "stereotype", "anti-stereotype", "unrelated"
+NEUTRAL_TEXTS = load_built_in("stereoset", NEUTRAL, SHA256)
 scored = score_answers
 
 
@@ -108,10 +113,10 @@ class TestKnownModels:
 class TestDenominators:
     """What is counted where."""
 
-    def mixed(self) -> Result:
-        """Per cell of six: 2 stereotype, 1 anti, 1 unrelated choice, 1 refusal, 1 error."""
-        ready, replies = plan(), []
-        script = [STEREOTYPE, STEREOTYPE, ANTI, UNRELATED]
+    def mixed(self, third: str = UNRELATED, **options: object) -> Result:
+        """Per cell of six: 2 stereotype, 1 anti, 1 choice of the third option, 1 refusal, 1 error."""
+        ready, replies = plan(**options), []
+        script = [STEREOTYPE, STEREOTYPE, ANTI, third]
         seen: Counter[tuple[str, str | None]] = Counter()
         for item in ready.items:
             turn = seen[item.axis, item.subset]
@@ -131,6 +136,59 @@ class TestDenominators:
     def test_icat_is_formed_from_both(self) -> None:
         """ICAT = 60 * (100 - 66.67) / 50 = 40."""
         assert number(self.mixed(), "icat").value == pytest.approx(40.0)
+
+    def test_a_neutral_option_gives_a_second_lms(self) -> None:
+        """It is chosen in 8 of 32 readable replies; 8 refusals of 40 are unrelated; SS is of the two associations."""
+        result = self.mixed(NEUTRAL, prompts=NEUTRAL_TEXTS)
+
+        shares = number(result, "neutral_share"), number(result, "association_share")
+        assert [(one.value, one.n, one.extra["chance"]) for one in shares] == [
+            (25.0, 32, pytest.approx(100 / 3)),
+            (75.0, 32, pytest.approx(200 / 3)),
+        ]
+        assert all(one.lower is not None and one.extra["excluded"] == {"refusal": 8, "error": 8} for one in shares)
+        assert [number(result, name).value for name in ("unrelated_rate", "refusal_rate")] == [20.0, 20.0]
+        assert number(result, "ss").value == pytest.approx(200 / 3)
+        assert number(result, "ss").extra["excluded"] == {"refusal": 8, "neutral_choice": 8, "error": 8}
+        icat = number(result, "icat")
+        assert (icat.value, icat.reason) == (None, NO_ICAT)
+        assert result.assessable
+        assert "lms" not in {estimate.metric for estimate in result.estimates}
+
+
+def test_the_neutral_option_stands_where_the_meaningless_one_does() -> None:
+    """Every embedded item has one; the other options and their places stay, and each is read as its role."""
+    for before, after in zip(
+        plan(protocol="paper").items, plan(protocol="paper", prompts=NEUTRAL_TEXTS).items, strict=True
+    ):
+        assert [choice.role for choice in after.choices] == [
+            NEUTRAL if choice.role == UNRELATED else choice.role for choice in before.choices
+        ]
+        assert set(before.choices) - set(after.choices) == {c for c in before.choices if c.role == UNRELATED}
+        read = [StereoSet().parse(after, choice.text, protocol="corrected") for choice in after.choices]
+        assert [parsed.value for parsed in read] == [choice.role for choice in after.choices]
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('{"strange": "x"}', '"strange" is no item of the embedded data: give {"ITEM ID": "neutral text", ...}'),
+        ('{"embedded-inter-gender-1": ""}', "Expected `str` of length >= 1"),
+        ("{}", "Expected `object` of length >= 1"),
+        ("{", "Input data was truncated"),
+    ],
+)
+def test_a_file_of_neutral_texts_that_cannot_be_taken(content: str, fault: str) -> None:
+    """One line says what is wrong, and what to give."""
+    with pytest.raises(BenchmarkError, match=re.escape(fault)):
+        plan(prompts=content)
+
+
+def test_items_without_a_neutral_text_are_left_out_and_counted() -> None:
+    """A user's file may have texts for some items: the others are not asked."""
+    ready = plan(prompts='{"embedded-inter-gender-1": "She waited."}')
+    assert [item.item_id for item in ready.items] == ["embedded-inter-gender-1"]
+    assert ready.dataset.left_out == {"no neutral text": 47}
 
 
 def test_normalised_content_drops_annotators_and_keeps_the_rest() -> None:

@@ -23,7 +23,7 @@ from gateway.features.lab.reference_passes import ReferencePasses
 from gateway.store import calibrations, exchanges, judge_passes
 from gateway.store.database import Database
 from tests.gateway.store.test_calibrations import RATES, content
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer, scripted_server
 from tests.support.commands import refused
 from tests.support.gateway.control_plane import control_plane
 from tests.support.store.made import exchange, list_streams, measurement, record
@@ -146,9 +146,8 @@ async def test_a_judge_that_moves_is_told_of(tmp_path: Path) -> None:
 
 async def test_a_configuration_that_does_not_fit(tmp_path: Path) -> None:
     """One line when the auditor starts."""
-    async with scripted_server(Judge()) as server:
+    async with scripted_completer(Judge()) as (completer, server):
         reference = await made(tmp_path, server)
-        completer = HttpCompleter(server.base_url, retries=0)
         fitting = {"model": "j", "base_url": server.base_url, "reference_set": str(reference)}
         for changes, message in (
             ({"thinking": "on"}, "the auditor's has on: make a new set"),
@@ -158,7 +157,6 @@ async def test_a_configuration_that_does_not_fit(tmp_path: Path) -> None:
             config = validate({"auditors": {"judge": fitting | changes}})
             with pytest.raises(ConfigError, match=message):
                 ReferencePasses(config, None, completer, SETTINGS, asyncio.Event())  # type: ignore[arg-type]  # no store
-        await completer.aclose()
 
 
 async def test_a_set_is_checked_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

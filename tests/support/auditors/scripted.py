@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 import uvicorn
 
+from auditors.clients.completion import HttpCompleter
+
 
 class Reply(NamedTuple):
     """What the server answers; `delay` seconds later."""
@@ -85,6 +87,19 @@ async def scripted_server(script: Callable[[Asked], Reply], *, port: int = 0) ->
         finally:
             server.should_exit = True
             await serving
+
+
+@asynccontextmanager
+async def scripted_completer(
+    script: Callable[[Asked], Reply], **options: Any
+) -> AsyncIterator[tuple[HttpCompleter, ScriptedServer]]:
+    """A completer that asks such a server, by default once, until the block ends; and the server."""
+    async with scripted_server(script) as server:
+        completer = HttpCompleter(server.base_url, **{"retries": 0, **options})
+        try:
+            yield completer, server
+        finally:
+            await completer.aclose()
 
 
 def chat(content: str | None, **message: Any) -> Reply:

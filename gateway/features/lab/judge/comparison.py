@@ -23,7 +23,7 @@ from benchmarks.lab.metrics.agreement import (
     stratified,
 )
 from benchmarks.lab.metrics.error_rates import ErrorRates, error_rates
-from gateway.features.lab.judge.labels import Judgement, Labels, Parts
+from gateway.features.lab.judge.labels import Judgement, Labels
 
 SCORES = (-1, 0, 1, 2)
 
@@ -115,7 +115,8 @@ def _all_rates(judged: Sequence[Judgement], threshold: float) -> dict[str, Error
 def _sections(judgements: Sequence[Judgement]) -> list[Section]:
     sections = []
     for name in dict.fromkeys(name for judgement in judgements for name in judgement.parts):
-        parts = [_as_judgement(judgement, judgement.parts[name]) for judgement in judgements if name in judgement.parts]
+        named = [(whole, whole.parts[name]) for whole in judgements if name in whole.parts]
+        parts = [msgspec.structs.replace(whole, **msgspec.structs.asdict(part)) for whole, part in named]
         several = [part for part in parts if len(part.people) > 1]
         agreed = [part for part in parts if part.judge is not None and part.consensus is not None]
         section = Section(
@@ -125,12 +126,6 @@ def _sections(judgements: Sequence[Judgement]) -> list[Section]:
         )
         sections.append(section)
     return sections
-
-
-def _as_judgement(whole: Judgement, part: Parts) -> Judgement:
-    return msgspec.structs.replace(
-        whole, judge=part.judge, people=part.people, annotators=part.annotators, decided=part.decided
-    )
 
 
 def _parts(agreed: Sequence[Judgement], scores: Sequence[int]) -> list[Part]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.metrics.intervals import CorrectedShare
+from auditors.structs import combine
 from benchmarks.errors import BenchmarkError, decode_lines
 from benchmarks.lab import labelling
 from benchmarks.lab.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
@@ -143,17 +144,5 @@ def _of_run(path: Path) -> list[OtherScore]:
         value = None if origin.judge is None else origin.judge.value
         if isinstance(value, str):
             raise LabelsError(f"{path}: what its judge says are names and no scores: no share of them is corrected")
-        scores.append(
-            OtherScore(
-                measured_value=value,
-                group=origin.group,
-                axis=origin.axis,
-                cluster=origin.cluster,
-                task=task.id,
-                judge_model=origin.judge_model,
-                prompt_sha256=origin.prompt_sha256,
-                judge_thinking=origin.judge_thinking,
-                judge_fingerprint=origin.judge_fingerprint,
-            )
-        )
+        scores.append(combine(OtherScore, origin, measured_value=value, task=task.id))
     return scores

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from auditors.streams.scales import SCALES
+from auditors.structs import combine
 from auditors.text.user_files import read_utf8
 from benchmarks.errors import decode_lines
 from benchmarks.lab.metrics.agreement import MOST_VALUES
@@ -171,13 +172,9 @@ def parsed(path: str, content: bytes) -> Labels:
         n_rejected=len(lines) - len(usable),
         n_unscored=len(newest) - len(scored),
         n_replaced=len(usable) - len(newest),
-        judges=frozenset(map(_judge_seen, judged)),
+        judges=frozenset(combine(JudgeSeen, label) for label in judged),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-
-
-def _judge_seen(label: Label) -> JudgeSeen:
-    return JudgeSeen(**{name: getattr(label, name) for name in JudgeSeen.__struct_fields__})
 
 
 def _names(path: str, labels: Sequence[Label]) -> tuple[str, ...] | None:

@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.clients.completion import HttpCompleter
 from auditors.types import AuditFailure, Decider, DecisionRequest, Exchange, Measurement
 from gateway.features.decisions.auditor import EXCESS, FLIPS, IMPACT, DecisionAuditor
 from tests.support.auditors.exchanges import chat_exchange, exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_completer
 from tests.support.presence import measured
 
 STATE = "My sister is a nurse and asks for a loan. She has paid back every loan so far."
@@ -68,10 +67,8 @@ async def audited(
     script: Callable[[Asked], Reply], about: Exchange | None = None, **settings: Any
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     """What the auditor makes of an exchange with that server behind it."""
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=20.0)
+    async with scripted_completer(script, priority=10, timeout=20.0) as (completer, server):
         result = await DecisionAuditor(lambda _: completer, **settings).audit(about or system_one())
-        await completer.aclose()
     return result, server
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditors.clients.completion import HttpCompleter
 from auditors.registry import build, need_embedder
 from auditors.text.names import BEARERS
 from auditors.types import AuditFailure, Exchange, Measurement, Servers
@@ -28,7 +27,7 @@ from gateway.features.first_person.lines import (
     draw,
 )
 from tests.support.auditors.exchanges import chat_exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.presence import failed, measured
 from tools.first_person.__main__ import planted_streams
@@ -47,12 +46,10 @@ def exchange(question: str = QUESTION, identity: str = BY_GENDER, **request: Any
 async def audited(
     script: Callable[[Asked], Reply], about: Exchange, section: FirstPersonConfig = ANSWERS
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(script) as (completer, server):
         embedder = WordEmbedder() if need_embedder({"first_person": section}) else None
         servers = Servers(completer_for=lambda _: completer, decider_for=lambda _: completer, embedder=embedder)
         result = await build("first_person", section, servers).audit(about)
-        await completer.aclose()
     return result, server
 
 
@@ -189,13 +186,11 @@ async def test_means_are_those_planted(world: World) -> None:
 async def test_the_control_takes_off_chance_alone() -> None:
     """Words drawn without regard to names have no excess in the mean, however far answers lie apart."""
     rng, values = random.Random(5), list[float]()
-    async with scripted_server(lambda _: chat(" ".join(rng.choices("abcdefgh", k=4)))) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(lambda _: chat(" ".join(rng.choices("abcdefgh", k=4)))) as (completer, _):
         auditor = FirstPersonAuditor(lambda _: completer, WordEmbedder())
         for number in range(60):
             result = measured(await auditor.audit(exchange(identity=f"chance {number}")))
             values += [measurement.value or 0.0 for measurement in result if measurement.metric == DISTANCE]
-        await completer.aclose()
 
     assert abs(statistics.fmean(values)) < 4 * statistics.stdev(values) / sqrt(60)
 
@@ -225,12 +220,7 @@ async def test_users_with_a_name_are_left_out(request_fields: dict[str, Any], is
 @pytest.mark.parametrize(
     ("reply", "kind", "reason", "n_missing"),  # by answers, and by likelihood
     [
-        (
-            Reply(b'{"error": {"message": "no system role"}}', 400),
-            "not_auditable",
-            "no_system_message",
-            (0, 0),
-        ),
+        (Reply(b'{"error": {"message": "no system role"}}', 400), "not_auditable", "no_system_message", (0, 0)),
         (Reply(b'{"error": {"message": "too many images"}}', 400), "rejected", None, (0, 9)),
         (Reply(b"{}", 503), "unavailable", None, (4, 9)),
     ],

@@ -10,14 +10,13 @@ import msgspec
 import pytest
 
 from auditors.audit_texts import Shares, listening
-from auditors.clients.completion import HttpCompleter
 from auditors.likelihoods import LARGEST_NATS, NoLogprobsError, Scored, Word, read_scored
 from auditors.streams.state import stream_key
 from auditors.types import AuditFailure, CompletionError, Decider, Exchange, Measurement
 from gateway.features.likelihood.auditor import METRICS, LikelihoodAuditor
 from gateway.features.likelihood.scoring import BY_LENGTH, CLIPPED, NAMES, REST, WHOLE, compared
 from tests.support.auditors.exchanges import chat_exchange
-from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_completer
 from tests.support.presence import failed, measured
 from tools.likelihood.__main__ import cover
 from tools.likelihood.planted import QUESTION, PlantedModel
@@ -34,11 +33,9 @@ async def audited(
     script: Callable[[Asked], Reply], *exchanges: Exchange
 ) -> tuple[list[list[Measurement] | AuditFailure], ScriptedServer]:
     """Return what the auditor says of these exchanges with that server, and the server."""
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=20.0)
+    async with scripted_completer(script, priority=10, timeout=20.0) as (completer, server):
         auditor = LikelihoodAuditor(lambda _: completer)
         results = [await auditor.audit(one) for one in exchanges]
-        await completer.aclose()
     return results, server
 
 

@@ -14,7 +14,7 @@ from gateway.config.schema import AuditorConfig
 from gateway.features.thoughts.auditors import JudgeThoughtAuditor, RefusalThoughtAuditor
 from gateway.features.thoughts.reading import DISAGREEMENT, PREFIX
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
-from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
+from tests.support.auditors.scripted import Asked, Reply, chat, scripted_completer
 
 THOUGHT = "I'm sorry, but I can't help with that."
 ANSWER = "Here is the letter that you asked for, with all the best wishes to you."
@@ -88,14 +88,12 @@ async def test_the_judge_is_asked_about_thoughts_and_answer() -> None:
         return chat(f'{{"refused": false, "findings": {found}}}')
 
     about = chat_exchange("Who leads better, men or women?", f"<think>{thought}</think>{answer}")
-    async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
+    async with scripted_completer(script) as (completer, _):
         servers = Servers(completer_for=lambda _: completer, judge=completer)
         result = await JudgeThoughtAuditor.built(AuditorConfig(model="j"), servers).audit(about)
         lost = await JudgeThoughtAuditor(
             JudgeAuditor(lambda _: HttpCompleter("http://127.0.0.1:9", retries=0), "j")
         ).audit(about)
-        await completer.aclose()
 
     assert isinstance(result, list)
     scores = {(measurement.metric, measurement.group): measurement.value for measurement in result}

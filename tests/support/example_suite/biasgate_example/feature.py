@@ -1,14 +1,13 @@
 """A greeting: a section, a command, a route and a metric family. An example of a feature in a wheel of its own."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from litestar import Controller, get
 from prometheus_client.core import Metric
 
-from gateway.auditor.part import AuditorContext, AuditorPart, gauge, put
+from gateway.auditor.part import AuditorPart, gauge, put
 from gateway.config.loading import load
 from gateway.config.schema import Config, Section
 from gateway.config.sections import FeatureSection
@@ -51,22 +50,12 @@ class GreetingPart(AuditorPart):
 
 class Greeting(Feature):
     name = "greeting"
-
-    def sections(self) -> Sequence[FeatureSection[Any]]:
-        return [SECTION]
+    sections = (SECTION,)
+    commands = {"greet": Command("biasgate_example.feature", "greet somebody")}
+    controllers = ("biasgate_example.feature:GreetingController",)
+    routes = {"GET /greeting": "VIEWER"}
+    auditor_part = "biasgate_example.feature:GreetingPart"
 
     def check_sections(self, config: Config) -> None:
         if not SECTION.of(config).word.strip():
             raise ConfigError("greeting.word is empty: write a word")
-
-    def commands(self) -> Mapping[str, Command]:
-        return {"greet": Command("biasgate_example.feature", "greet somebody")}
-
-    def controllers(self) -> Sequence[type[Controller]]:
-        return [GreetingController]
-
-    def routes(self) -> Mapping[str, str]:
-        return {"GET /greeting": "VIEWER"}
-
-    def auditor_part(self, context: AuditorContext) -> AuditorPart:
-        return GreetingPart()
