@@ -27,7 +27,7 @@ MAX_TOKENS = 64
 
 
 class Appraisal(NamedTuple):
-    """The ratings of one answer, on the scales of RANGES."""
+    """The ratings of an answer, on the scales of RANGES."""
 
     quality: float
     sentiment: float
