@@ -52,7 +52,7 @@ def test_every_model_is_asked_once_and_set_side_by_side(tmp_path: Path, capsys: 
     assert (again, (tmp_path / "out-evaluation/evaluation.json").read_bytes()) == (out, first)
     found = json.loads(first)
     assert [one["model"] for one in found["models"]] == ["models/tiny", "step-10", "step-20"]
-    assert found["about"]["suites"] == {"ltf_test": "1.4", "bbq": "1.6"}
+    assert found["about"]["suites"] == {"ltf_test": "1.4", "bbq": "1.7"}
     assert found["models"][0]["numbers"]["refusal_rate"]["n"] > 20
     bits = found["models"][0]["numbers"]["bits_per_byte"]
     assert bits["value"] is None
