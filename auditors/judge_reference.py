@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient
+from auditors.errors import BiasgateError
 from auditors.judge import PROMPT_SHA256, judge_question
 from auditors.judge_verdict import Verdict, parse_verdict
 from auditors.metrics.intervals import Interval
@@ -32,7 +33,7 @@ Place = tuple[str, str]
 """Axis and group."""
 
 
-class ReferenceSetError(Exception):
+class ReferenceSetError(BiasgateError):
     """A file that is not a reference set, or belongs to another judge; the message is a single line."""
 
 

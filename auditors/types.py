@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 import msgspec
 
+from auditors.errors import BiasgateError
+
 if TYPE_CHECKING:  # the gateway reads this module and must not pay for numpy
     import numpy as np
     from numpy.typing import NDArray
@@ -282,7 +284,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
         return self.finish_reason == "content_filter"
 
 
-class CompletionError(Exception):
+class CompletionError(BiasgateError):
     """A request for a completion that failed after its retries; `kind` says how."""
 
     def __init__(

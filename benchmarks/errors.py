@@ -6,13 +6,14 @@ from typing import TypeVar
 
 import msgspec
 
+from auditors.errors import BiasgateError
 from auditors.json_errors import UNREADABLE
 
 T = TypeVar("T")
 
 
-class BenchmarkError(Exception):
-    """Base of every error that the benchmarks raise on purpose. The command line prints it as one line and exits 2."""
+class BenchmarkError(BiasgateError):
+    """Base of every error that the benchmarks raise on purpose."""
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, Self
 import httpx
 
 from auditors.addresses import proxy_for
+from auditors.errors import BiasgateError
 from benchmarks.run import result as results
 from biasgate.api import Rows, Run, to_frame
 
@@ -16,7 +17,7 @@ PAGE_SCORES = 200
 ENDED = ("done", "failed", "cancelled")
 
 
-class GatewayError(Exception):
+class GatewayError(BiasgateError):
     """An answer of the gateway that is not a success: `status` and its explanation."""
 
     def __init__(self, status: int, detail: str) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from auditors.addresses import mask_addresses
+from auditors.errors import BiasgateError
 from auditors.text.visible import visible_line
 from gateway.cli import all_commands, find_command
-from gateway.errors import GatewayError, nearest
+from gateway.errors import nearest
 from gateway.terminal.guard import guarded_streams
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _main(argv: Sequence[str] | None) -> int:
     module.add_arguments(parser)
     try:
         return int(module.run(parser.parse_args(arguments[1:])))
-    except GatewayError as exc:
+    except BiasgateError as exc:
         return _complain(str(exc))
     except KeyboardInterrupt:
         return 130

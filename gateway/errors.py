@@ -1,10 +1,11 @@
 """Errors a user can act on. Each message names what is wrong, with the value, and what to do, in one line."""
 
+from auditors.errors import BiasgateError
 from auditors.text.nearest_word import nearest as nearest
 
 
-class GatewayError(Exception):
-    """Base of every error that biasgate raises on purpose. The command line prints it as one line and exits 2."""
+class GatewayError(BiasgateError):
+    """Base of every error that the gateway, the auditor and commands raise on purpose."""
 
 
 class ConfigError(GatewayError):

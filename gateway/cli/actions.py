@@ -1,24 +1,13 @@
 """The actions of a command. Each is named by its module, as a command is."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import BenchmarkError
 from gateway.errors import GatewayError
 from gateway.feature import Command
-
-
-@contextmanager
-def as_gateway_errors() -> Iterator[None]:
-    """Turns a BenchmarkError into a GatewayError with the same line."""
-    try:
-        yield
-    except BenchmarkError as exc:
-        raise GatewayError(str(exc)) from exc
 
 
 def write_file(path: Path, content: bytes | str) -> None:
@@ -55,6 +44,5 @@ def add_earlier_spelling(
 
 
 def run_action(arguments: argparse.Namespace) -> int:
-    """Run the action that the arguments name, and return its exit code. Raises GatewayError."""
-    with as_gateway_errors():
-        return int(arguments.run_action(arguments))
+    """Run the action that the arguments name, and return its exit code. Raises BiasgateError."""
+    return int(arguments.run_action(arguments))

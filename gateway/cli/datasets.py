@@ -5,7 +5,6 @@ import sys
 
 from benchmarks.datasets import fetching, published
 from benchmarks.suites.registry import datasets, source
-from gateway.cli.actions import as_gateway_errors
 from gateway.terminal.progress import download_bar
 from gateway.terminal.tables import aligned
 
@@ -36,15 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with as_gateway_errors():
-        if arguments.action == "fetch":
-            return _fetch(arguments.names, arguments.mirror)
-        if arguments.action == "verify":
-            return _verify(arguments.names)
-        states = [published.state(dataset) for _, dataset in sorted(datasets().items())]
-        head = ["name", "items", "state", "licence", "title"]
-        print(aligned([head, *([s.name, str(s.n_items), s.state, s.licence, s.title] for s in states)]))
-        return 0
+    if arguments.action == "fetch":
+        return _fetch(arguments.names, arguments.mirror)
+    if arguments.action == "verify":
+        return _verify(arguments.names)
+    states = [published.state(dataset) for _, dataset in sorted(datasets().items())]
+    head = ["name", "items", "state", "licence", "title"]
+    print(aligned([head, *([s.name, str(s.n_items), s.state, s.licence, s.title] for s in states)]))
+    return 0
 
 
 def _fetch(names: list[str], mirror: str | None) -> int:

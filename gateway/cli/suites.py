@@ -12,7 +12,6 @@ from benchmarks.run.runner import RunOptions, prepare
 from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, ProtocolName
-from gateway.cli.actions import as_gateway_errors
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -40,10 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with as_gateway_errors():
-        if arguments.items:
-            return _write_items(arguments)
-        infos = registry.catalogue()
+    if arguments.items:
+        return _write_items(arguments)
+    infos = registry.catalogue()
     if arguments.json:
         print(msgspec.json.format(msgspec.json.encode(infos), indent=2).decode())
     else:

@@ -4,7 +4,6 @@ import argparse
 
 import msgspec
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.simulator import loading as profiles
 from benchmarks.simulator.profile import Profile
 from gateway.children.parent_pipe import end_with_parent
@@ -50,8 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.port,
             on_ready=lambda url: _ready(url, profile, arguments.seed),
         )
-    except BenchmarkError as exc:
-        raise ConfigError(str(exc)) from exc
     except (OSError, OverflowError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         where = f"{arguments.host}:{arguments.port}"

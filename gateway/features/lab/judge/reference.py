@@ -18,7 +18,6 @@ from auditors.judge_reference import (
     METRICS,
     ReferenceItem,
     ReferenceSet,
-    ReferenceSetError,
     judged,
     judged_again,
     read,
@@ -78,8 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(_create(arguments) if arguments.reference == "create" else _check(arguments))
-    except ReferenceSetError as exc:
-        raise GatewayError(str(exc)) from exc
     except CompletionError as exc:
         raise GatewayError(f"the judge at {arguments.base_url} does not answer: {exc}") from exc
 
