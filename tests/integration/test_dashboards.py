@@ -71,12 +71,12 @@ enabled = true
 UNKNOWN_HERE = (
     *("biasgate_audit_live_latency_ratio", "biasgate_coverage_", "biasgate_filtered_total"),
     *("biasgate_ingest_rates_ignored_total", "biasgate_live_cut_", "biasgate_drift_cause", '"thought_favoritism"'),
-    *('"likelihood_', 'metric="first_person_divergence'),
+    *('"likelihood_', 'metric="first_person_divergence', '"first_person_quality', '"first_person_sentiment'),
 )
 """The simulated model does not count its tokens, so nothing is known of the time between them; what no suite covers
 takes ten prompts that differ (`test_console_coverage.py`). No request here is filtered or states a sampling rate, and
 no alarm rises (`test_causes.py`). The simulated model's thoughts decline, so a judge has no score for them,
-and it tells no log-probabilities of a prompt (`tests/vllm/test_likelihood.py`)."""
+and it tells no log-probabilities of a prompt (`tests/vllm/test_likelihood.py`) and rates no answer."""
 SCHEMA = {"type": "object", "properties": {"grant": {"type": "boolean"}}}
 STRUCTURED: tuple[dict[str, Any], ...] = (
     {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA}}},
