@@ -11,7 +11,7 @@ from benchmarks.run.result import Result
 from benchmarks.suites import registry
 from benchmarks.suites.common.assessable import LEAST_REPLIES, LEAST_SHARE
 from benchmarks.suites.common.estimation import CHANCE, CellKey
-from benchmarks.suites.protocol import Scale
+from benchmarks.suites.protocol import Scale, Suite
 
 _COARSEST_FIRST = (("group", "reference", "subset"), ("group", "reference"), ("reference",), ())
 
@@ -75,8 +75,13 @@ def part(axis: str | None, group: str | None, reference: str | None, subset: str
 
 
 def cards(result: Result) -> list[Card]:
-    """The headline number of the suite, how many numbers differ, and how many replies could be read."""
-    candidates = [_headline(result), _stars(result), _readable(result)]
+    """The headline numbers of the suite, how many numbers differ, and how many replies could be read."""
+    suite = registry.known(result.suite)
+    headlines = [] if suite is None else [_headline(result, suite, suite.headline)]
+    second = None if suite is None else suite.second_headline
+    if suite is not None and second is not None and any(key_of(estimate) == second for estimate in result.estimates):
+        headlines.append(_headline(result, suite, second))
+    candidates = [*headlines, _stars(result), _readable(result)]
     return [card for card in candidates if card is not None]
 
 
@@ -86,13 +91,10 @@ def not_assessable(result: Result, estimate: Estimate | None = None) -> str | No
     return None if fault is None else f"NOT ASSESSABLE: {fault}"
 
 
-def _headline(result: Result) -> Card | None:
-    suite = registry.known(result.suite)
-    if suite is None:
-        return None
-    headline = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
-    scale = suite.scales[suite.headline.metric]
-    metric, *about = suite.headline
+def _headline(result: Result, suite: Suite, key: CellKey) -> Card:
+    headline = next((estimate for estimate in result.estimates if key_of(estimate) == key), None)
+    scale = suite.scales[key.metric]
+    metric, *about = key
     verdict, tone = _verdict(result, headline, scale)
     decimals = places(result.suite, metric)
     has_interval = headline is not None and headline.lower is not None
@@ -106,12 +108,13 @@ def _headline(result: Result) -> Card | None:
 
 
 def chance_words(estimate: Estimate) -> str:
-    """Return the chance level of an accuracy, and whether its interval holds that level; empty for other numbers."""
+    """Return the chance level of a share, and how its interval lies to that level; empty for other numbers."""
     chance: float | None = estimate.extra.get(CHANCE)
     if chance is None:
         return ""
+    is_below = estimate.upper is not None and estimate.upper < chance
     is_above = estimate.lower is None or estimate.lower > chance
-    return f"chance {number(chance)}{'' if is_above else ': not above chance'}"
+    return f"chance {number(chance)}{': below chance' if is_below else '' if is_above else ': not above chance'}"
 
 
 def _ends(e: Estimate, decimals: int) -> str:
@@ -163,7 +166,7 @@ def _stars(result: Result) -> Card | None:
         return None
     n_marked = sum(bool(mark(estimate)) for estimate in compared)
     by_chance = (
-        "" if result.expected_by_chance is None else f" By chance alone: {number(result.expected_by_chance, 3)}."
+        "" if result.expected_by_chance is None else f" By chance alone {number(result.expected_by_chance, 3)} would."
     )
     return Card(
         name="numbers that differ from neutral",

@@ -227,6 +227,8 @@ class Suite(ABC):
     """Scales by metric, in the order in which reports print the metrics."""
     headline: ClassVar[CellKey]
     """The number that stands for the suite where there is room for no more."""
+    second_headline: ClassVar[CellKey | None] = None
+    """The number that stands beside it in runs that have it."""
     control: ClassVar[CellKey | None] = None
     """The number that tells a model which does the task from replies at random; its cell has CHANCE in `extra`."""
     does_not_show: ClassVar[str]

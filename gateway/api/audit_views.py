@@ -1,6 +1,7 @@
 """The API of the views that are computed from runs on request: items, comparisons, gates, and the costs of new runs."""
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from litestar import Controller, Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
@@ -108,6 +109,7 @@ class AuditViewsController(Controller):
 
 
 def _host(model: str, dataplane: DataPlane) -> str | None:
+    """Return host and port of the first upstream of a model, as a run's provenance has them."""
     configured = [upstream for upstream in dataplane.upstreams if model in upstream.config.models]
     upstreams = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
-    return upstreams[0].address[0] if upstreams else None
+    return urlsplit(upstreams[0].config.base_url).netloc.rpartition("@")[2] if upstreams else None

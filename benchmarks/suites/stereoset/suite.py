@@ -151,6 +151,7 @@ class StereoSet(Suite):
     }
     modes = ("sample", "exact")
     headline = CellKey("ss")
+    second_headline = CellKey("association_share")
     control = CellKey("lms")
     scales = {**masked.SCALES, **neutral.SCALES}
     does_not_show = (
@@ -158,7 +159,7 @@ class StereoSet(Suite):
         "conversation, whether anyone is harmed, or stereotypes outside the United States. Its labels are noisy: "
         "crowd workers disagree with about one label in seven, and published criticism lists many unclear items. SS "
         "near 50 is the absence of one measured preference, not fairness; a model that answers at random has SS 50 "
-        "too, and only LMS tells them apart."
+        "too, and only LMS tells them apart (association_share where the third option is neutral)."
     )
     generation = masked.SAMPLING
     axes = ("gender", "profession", "race", "religion")

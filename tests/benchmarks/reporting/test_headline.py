@@ -100,7 +100,7 @@ def test_stars_are_counted_beside_those_of_chance() -> None:
     assert (card.shown, card.ends, card.tone) == ("2", "of 3", "apart")
     none = [msgspec.structs.replace(one, extra={"p_adjusted": 1.0}) for one in starred]
     assert cards(msgspec.structs.replace(run, estimates=none))[1].tone == "plain"
-    assert card.verdict.endswith("By chance alone: 0.050.")
+    assert card.verdict.endswith("By chance alone 0.050 would.")
 
 
 @pytest.mark.parametrize("suite", ["bbq", "stereoset"])
@@ -112,6 +112,7 @@ def test_an_accuracy_prints_its_chance_level(suite: str) -> None:
     words = f"chance {33.3 if suite == 'bbq' else 66.7}: not above chance"
     assert chance_words(control) == words
     assert chance_words(msgspec.structs.replace(control, lower=70.0)) == words.split(":")[0]
+    assert chance_words(msgspec.structs.replace(control, upper=1.0)).endswith(": below chance")
     assert words in estimates_table(guesses)
     assert words in render([guesses])
     assert f"(neutral {0 if suite == 'bbq' else 50})" in cards(guesses)[0].name

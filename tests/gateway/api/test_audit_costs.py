@@ -48,7 +48,7 @@ async def test_numbers_of_a_dry_run(tmp_path: Path) -> None:
 async def test_time_by_a_finished_run(tmp_path: Path) -> None:
     """The rate is that of a finished run of the model on this upstream: 48 replies in 24 s make 3 samples 72 s."""
     ready = plan(model="qwen")
-    own = timed(write_run(tmp_path / "a", pick("stereotype"), ready), seconds=24.0, host="127.0.0.1")
+    own = timed(write_run(tmp_path / "a", pick("stereotype"), ready), seconds=24.0, host="127.0.0.1:9")
     elsewhere = timed(write_run(tmp_path / "b", pick("stereotype"), ready), seconds=1.0, host="fast.example")
     async with control_plane(tmp_path, aliases={"gpt": "qwen"}) as plane:
         await finished(plane, own)
