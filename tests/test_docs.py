@@ -98,17 +98,26 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def leads(page: Path, link: str) -> bool:
+    """Return whether a link of a page names a file that exists, and a heading that it has."""
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    return target.exists() and (not anchor or target.suffix != ".md" or anchor in anchors(target))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link of a page names a file that exists, and a heading that it has."""
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)) if "://" not in link]
-    lost = []
-    for link in links:
-        name, _, anchor = link.partition("#")
-        target = page.parent / name if name else page
-        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
-            lost.append(link)
-    assert lost == []
+    assert [link for link in links if not leads(page, link)] == []
+
+
+def test_pages_that_code_names_exist() -> None:
+    """Every page of docs/ that the product's code, help or configuration names is there, and has the section."""
+    product = [path for path in CITING if path.suffix != ".md" and "tests" not in path.parts]
+    named = {link for path in product for link in re.findall(r"(?<![\w/])docs/[\w/.-]+\.md(?:#[\w-]+)?", text_of(path))}
+    assert len(named) > 30
+    assert [link for link in sorted(named) if not leads(README, link)] == []
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -326,7 +326,7 @@ class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
 
 
 class ThoughtAuditorConfig(AuditorConfig, frozen=True):
-    """Settings of an auditor of what models think (docs/auditors.md#thoughts): disabled by default."""
+    """Settings of an auditor of what models think (docs/auditors.md#judge_thought): disabled by default."""
 
     enabled: bool = False
 

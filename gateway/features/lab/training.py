@@ -15,7 +15,12 @@ VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--recipe", type=Path, metavar="FILE", help="TOML with a section [training] (docs/training.md)")
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="TOML with a section [training] (docs/judges.md#distil-a-small-judge)",
+    )
     parser.add_argument("--base-model", metavar="DIR", help="in place of the recipe's: directory of the base model")
     parser.add_argument("--steps", type=int, metavar="N", help="in place of the recipe's epochs")
     parser.add_argument("--seed", type=int, metavar="N", help="in place of the recipe's")

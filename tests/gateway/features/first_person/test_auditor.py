@@ -14,18 +14,9 @@ from auditors.registry import build, need_embedder
 from auditors.text.names import BEARERS
 from auditors.types import AuditFailure, Exchange, Measurement, Servers
 from gateway.config.schema import FirstPersonConfig
+from gateway.features.first_person import lines
 from gateway.features.first_person.auditor import FirstPersonAuditor
-from gateway.features.first_person.lines import (
-    BY_WORDING,
-    CONTRASTS,
-    DISTANCE,
-    LENGTH,
-    QUALITY,
-    REFUSAL,
-    SENTIMENT,
-    WORDINGS,
-    draw,
-)
+from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS, draw
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
 from tests.support.auditors.word_embedder import WordEmbedder
@@ -164,7 +155,7 @@ async def test_a_judge_rates_answers(rating: str, excesses: tuple[float | None, 
     result, _ = await audited(script, exchange(), FirstPersonConfig(max_tokens=64, model="judge"))
 
     values = {measurement.metric: measurement.value for measurement in measured(result)}
-    assert (values[QUALITY], values[SENTIMENT]) == excesses
+    assert (values[lines.QUALITY], values[lines.SENTIMENT]) == excesses
     assert (values[REFUSAL], len(values)) == (0.0, 6)
     assert {each.status for each in measured(result) if each.judge is not None} == {status}
     assert not any(name in text for name in draw(BY_GENDER).names for text in rated)
