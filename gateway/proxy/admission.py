@@ -1,7 +1,6 @@
 """Decides which clients may send a request, how often, and with which rights; the tests' oracle uses it too."""
 
 import hashlib
-import mmap
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,10 +15,10 @@ from gateway.proxy import refusals
 from gateway.proxy.body import BodyLimit, RequestBody, read_body
 from gateway.proxy.headers import RequestHead
 from gateway.proxy.refusals import Refusal
+from gateway.worker_files import NUMBER_BYTES, shared_number
 
 WINDOW_SECONDS = 60.0
 _ROUNDING = 1e-6
-_CELL_BYTES = 8
 
 
 class TokenBucket:
@@ -28,10 +27,10 @@ class TokenBucket:
     __slots__ = ("_cell", "_seconds_each", "per_minute")
 
     def __init__(self, per_minute: int, cell: "memoryview[float] | None" = None) -> None:
-        """Starts as `cell` says, one double of shared memory; without one, full and alone."""
+        """Starts as `cell` says, a `shared_number`; without one, full and alone."""
         self.per_minute = per_minute
         self._seconds_each = WINDOW_SECONDS / per_minute
-        self._cell = cell if cell is not None else memoryview(bytearray(_CELL_BYTES)).cast("d")
+        self._cell = cell if cell is not None else memoryview(bytearray(NUMBER_BYTES)).cast("d")
 
     def take(self, now: float) -> float:
         """0 when a request may pass at time `now` (time.perf_counter()), else the seconds until one may."""
@@ -49,11 +48,8 @@ class TokenBucket:
 
 def shared_bucket(per_minute: int, key_name: str, directory: Path) -> TokenBucket:
     """The bucket that processes with this directory share for a key. Raises OSError if it cannot be written."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = hashlib.blake2b(key_name.encode(), digest_size=16).hexdigest()
-    with (directory / f"{name}.limit").open("a+b") as file:
-        file.truncate(_CELL_BYTES)
-        return TokenBucket(per_minute, memoryview(mmap.mmap(file.fileno(), _CELL_BYTES)).cast("d"))
+    return TokenBucket(per_minute, shared_number(directory / f"{name}.limit"))
 
 
 MOST_INFLATED_BYTES = 4 * 1024 * 1024

@@ -4,13 +4,12 @@ keeps the share gets the factor level / count. A factor is known before the exch
 probability times factor is exact and inverse weights stay unbiased. Other workers count too (`ShareBoard`).
 """
 
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
+from gateway.worker_files import WorkerFile, WorkerFiles
 
 WINDOW_DRAWS = 512
 SMALLEST_FACTOR = 0.01
@@ -21,6 +20,8 @@ UPDATE_FRACTION = 32
 """Factors are renewed with every 32nd part of what the window holds: the cost of a draw does not grow with its keys."""
 FRESH_SECONDS = 10.0
 """Seconds after which the rates that another worker left say nothing about the present."""
+
+_SUFFIX = ".keys"
 
 Rates = Mapping[str, float]
 """Draws a second by key; "" is the anonymous client."""
@@ -107,32 +108,22 @@ def level(counts: list[float], share: float) -> float:
 class ShareBoard:
     """The place that the workers of a gateway tell each other their rates in: a file of each in a directory."""
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self._directory = directory
-        self._own = directory / f"{name}.keys"
+    def __init__(self, directory: Path) -> None:
+        """Makes the file. Raises OSError when the directory cannot be written."""
+        self._own = WorkerFile[Rates](directory, _SUFFIX)
+        self._others = WorkerFiles(
+            directory, _SUFFIX, dict[str, float], fresh_seconds=FRESH_SECONDS, without=self._own.name
+        )
 
-    def exchange(self, own: Rates) -> dict[str, float]:
-        """Leaves these rates for the others; returns the sum of theirs."""
-        partial = self._own.with_suffix(".partial")
-        partial.write_bytes(msgspec.msgpack.encode(own))
-        partial.replace(self._own)
+    def exchange(self, own: Rates, now: float) -> dict[str, float]:
+        """Leaves these rates for the others at time `now` (time.monotonic()); returns the sum of theirs."""
+        self._own.write(own, now)
         rates_by_key: dict[str, float] = {}
-        oldest = time.time() - FRESH_SECONDS
-        for path in self._directory.glob("*.keys"):
-            if path != self._own:
-                for key, rate in _read(path, oldest).items():
-                    rates_by_key[key] = rates_by_key.get(key, 0.0) + rate
+        for rates in self._others.read(now):
+            for key, rate in rates.items():
+                rates_by_key[key] = rates_by_key.get(key, 0.0) + rate
         return rates_by_key
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._own.unlink()
-
-
-def _read(path: Path, oldest: float) -> dict[str, float]:
-    try:
-        if path.stat().st_mtime < oldest:
-            return {}
-        return msgspec.msgpack.decode(path.read_bytes(), type=dict[str, float])
-    except (OSError, msgspec.DecodeError):  # its worker has just ended
-        return {}
+        self._own.close()
+        self._others.close()

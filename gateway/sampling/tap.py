@@ -240,8 +240,9 @@ class SamplingTap:
             except OSError as exc:  # a full disk is no reason to serve nobody
                 logger.warning("no journal of counts can be written, so kill -9 of this worker loses counts: %s", exc)
             self._renew_journal()
-            self._board = ShareBoard(self._directory, self._sender)
-            self._regular.append(asyncio.create_task(self._compare_shares(self._board)))
+            with contextlib.suppress(OSError):  # then each worker holds to the shares of what it draws itself
+                self._board = ShareBoard(self._directory)
+                self._regular.append(asyncio.create_task(self._compare_shares(self._board)))
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
 
     async def stop(self, stall_seconds: float = STALL_SECONDS) -> None:
@@ -350,7 +351,7 @@ class SamplingTap:
         while True:
             if self._shares.largest_share < 1.0:
                 with contextlib.suppress(OSError):
-                    self._shares.elsewhere = board.exchange(self._shares.rates())
+                    self._shares.elsewhere = board.exchange(self._shares.rates(), time.monotonic())
             await next_tick(SHARES_SECONDS)
 
     def _next_batch(self) -> list[Exchange]:

@@ -1,5 +1,5 @@
-"""Adds up the numbers of all workers: each leaves its own as msgpack in `metrics_dir`. Counts of dead workers stay,
-folded into one file when there are many, so counters never fall. Gauges come from living workers only.
+"""Adds up the numbers of all workers: each leaves its own in `metrics_dir` (`gateway.worker_files`). Counts of dead
+workers stay, folded into one file when there are many, so counters never fall. Gauges come from living workers only.
 """
 
 import fcntl
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gateway.telemetry.worker_stats import Ended, Gauges, Histogram, Series, Snapshot, WorkerStats
+from gateway.worker_files import RecordFile, read_record, runs
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,8 @@ FOLD_AT = 16
 MOST_AT_ONCE = 64
 """More wait for the next scrape, as the event loop waits for this one."""
 ATTEMPTS = 20
-FOLDED = "folded.msgpack"
-_SUFFIX = ".msgpack"
+FOLDED = "folded.counts"
+_SUFFIX = ".counts"
 
 
 class SharedCounts:
@@ -50,7 +51,8 @@ class SharedCounts:
     def __init__(self, stats: WorkerStats, directory: Path | None) -> None:
         self._stats = stats
         self._directory = directory
-        self._file = directory / f"worker-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}" if directory else None
+        self._path = directory / f"worker-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}" if directory else None
+        self._file: RecordFile | None = None
         self._unreadable: set[str] = set()
         if directory is not None:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,12 +60,17 @@ class SharedCounts:
     @property
     def is_shared(self) -> bool:
         """Return whether there is anything for other workers to read."""
-        return self._file is not None
+        return self._path is not None
 
     def flush(self) -> None:
-        """Leave this worker's numbers for the others, who see the old file or the new file, never half."""
-        if self._file is not None:
-            _write(self._file, self._stats.snapshot())
+        """Leave this worker's numbers for the others, who see the old ones or the new ones, never half."""
+        if self._path is None:
+            return
+        counts = msgspec.msgpack.encode(self._stats.snapshot())
+        if self._file is None:
+            self._file = RecordFile.create(self._path, counts)
+        else:
+            self._file.write(counts)
 
     def read(self) -> list[Snapshot]:
         """Own numbers, fresh, and those that every other worker of this directory left last."""
@@ -91,13 +98,18 @@ class SharedCounts:
 
     def _decoded(self, path: Path) -> Snapshot | None:
         """Return the snapshot; None, and a line in the log, for bytes that no worker can have written."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return msgspec.msgpack.decode(path.read_bytes(), type=Snapshot)
-        except msgspec.MsgspecError as exc:
-            if path.name not in self._unreadable:
-                self._unreadable.add(path.name)
-                logger.error("%s: no counts of a worker, they are left out: %s", path, exc)
-            return None
+            record = read_record(descriptor)
+        finally:
+            os.close(descriptor)
+        with suppress(msgspec.MsgspecError):
+            if record is not None:
+                return msgspec.msgpack.decode(record.text, type=Snapshot)
+        if path.name not in self._unreadable:
+            self._unreadable.add(path.name)
+            logger.error("%s: no counts of a worker, they are left out", path)
+        return None
 
     def _fold(self, directory: Path, dead: list[str]) -> None:
         """Fold the counts of dead workers into one file, which names theirs: a kill in between counts none twice."""
@@ -114,7 +126,7 @@ class SharedCounts:
             parts = [snapshot for snapshot in (before, *added.values()) if snapshot is not None]
             whole = sum_snapshots(parts)
             whole.folded = sorted((*left, *added))
-            _write(path, whole)
+            RecordFile.create(path, msgspec.msgpack.encode(whole)).close()
             for name in whole.folded:
                 (directory / name).unlink(missing_ok=True)
 
@@ -122,25 +134,11 @@ class SharedCounts:
 def is_living(snapshot: Snapshot) -> bool:
     """Return whether the worker that left these numbers still runs."""
     is_fresh = time.time() - snapshot.written_at <= GAUGE_LIFETIME_SECONDS
-    return snapshot.pid == os.getpid() or (is_fresh and _runs(snapshot.pid))
+    return snapshot.pid == os.getpid() or (is_fresh and runs(snapshot.pid))
 
 
 def _is_over(snapshot: Snapshot) -> bool:
-    return time.time() - snapshot.written_at > DEAD_SECONDS and not _runs(snapshot.pid)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError) as exc:
-        return isinstance(exc, PermissionError)
-    return True
-
-
-def _write(path: Path, snapshot: Snapshot) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(msgspec.msgpack.encode(snapshot))
-    partial.replace(path)
+    return time.time() - snapshot.written_at > DEAD_SECONDS and not runs(snapshot.pid)
 
 
 @contextmanager

@@ -6,10 +6,9 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from gateway.telemetry.worker_stats import Snapshot
+from tests.support.gateway.left_counts import left_counts
 from tests.support.integration.load import CHAT, COMPLETIONS, steady_load
 from tests.support.integration.scraping import Scrape, scrape_anew
 from tests.support.integration.scripted_upstream import scripted_upstream
@@ -29,8 +28,8 @@ def configured(directory: Path, upstream: str, drain: str) -> Path:
 def ends(directory: Path) -> dict[str, int]:
     """Ended requests by outcome, as the processes left them behind."""
     counted: dict[str, int] = {}
-    for path in (directory / "counts").glob("*.msgpack"):
-        for series in msgspec.msgpack.decode(path.read_bytes(), type=Snapshot).series:
+    for path in (directory / "counts").glob("*.counts"):
+        for series in left_counts(path).series:
             counted[series.outcome] = counted.get(series.outcome, 0) + sum(series.duration)
     return counted
 

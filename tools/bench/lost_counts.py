@@ -1,6 +1,6 @@
 """How much of the ledger kill -9 of a worker takes along, ten times under load: `python -m tools.bench.lost_counts`.
 
-Beside it what keeping count costs: microseconds of CPU of one journal entry, and of one sampling decision.
+Beside it what keeping count costs: a journal entry, a sampling decision, and what a worker leaves for the others.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from gateway.proxy.types import SamplingRequest
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.journal import Journal, Leftover
 from gateway.store.database import Database
+from gateway.worker_files import RecordFile
 from tests.support.integration.killed_worker import kill_under_load
 
 KILLS = 10
@@ -59,7 +60,30 @@ def costs() -> None:
         )
         count = cpu_seconds_each(lambda: journal.count(("other", "sampled_out")))
         journal.close(is_settled=True)
+        leave_values(Path(directory))
     print(f"  a journal entry, two for each batch: {entry * 1e6:.1f} us; a count in it: {count * 1e6:.2f} us")
+
+
+def leave_values(directory: Path) -> None:
+    """Prints how long it takes to leave 1 kB for the other workers, in place and by renaming a file, in turns."""
+    value, path = bytes(1024), directory / "renamed"
+    in_place = RecordFile.create(directory / "in place", value)
+
+    def rename() -> None:
+        new = path.with_suffix(".partial")
+        new.write_bytes(value)
+        new.replace(path)
+
+    seconds: dict[str, list[float]] = {"in place": [], "by renaming": []}
+    for _ in range(2000):
+        for name, action in (("in place", partial(in_place.write, value)), ("by renaming", rename)):
+            began = time.perf_counter()
+            action()
+            seconds[name].append(time.perf_counter() - began)
+    in_place.close()
+    for name, each in seconds.items():
+        median, p99 = (sorted(each)[int(len(each) * share)] * 1e3 for share in (0.5, 0.99))
+        print(f"  1 kB left for other workers {name}, on {directory}: median {median:.2f} ms, p99 {p99:.2f} ms")
 
 
 async def kills(count: int) -> bool:

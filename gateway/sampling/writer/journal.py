@@ -9,9 +9,9 @@ import mmap
 import os
 import struct
 import time
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from gateway.errors import StoreError
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store.deliveries import KEPT_SECONDS, Delivery
 from gateway.store.ledger import Deltas
+from gateway.worker_files import RecordFile, read_record
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +35,11 @@ FOLDED_STRATUM = "unclassified"
 SUFFIX = ".journal"
 """Suffix of a file's name."""
 _STORE = "store"
-_HEAD = struct.Struct(">QII")
-"""Number of the entry, length of its text, checksum of both."""
 _COUNTER: Final = "I"
 _COUNTERS_BYTES = MOST_COUNTERS * struct.calcsize(_COUNTER)
-_TEXT_BYTES = SLOT_BYTES - _HEAD.size - _COUNTERS_BYTES
+_TEXT_BYTES = SLOT_BYTES - _COUNTERS_BYTES
+_SLOTS_AT = mmap.PAGESIZE
+_FILE_BYTES = _SLOTS_AT + 2 * SLOT_BYTES
 
 
 class Leftover(msgspec.Struct, frozen=True, array_like=True):
@@ -69,13 +70,14 @@ class Journal:
     def __init__(self, directory: Path, sender: str) -> None:
         self._path = directory / (sender + SUFFIX)
         new = directory / f"{sender}.new"
-        self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.pwrite(self._descriptor, bytes(2 * SLOT_BYTES), 0)  # a disk that is full later cannot take it away
-        self._map = mmap.mmap(self._descriptor, 2 * SLOT_BYTES)
-        self._slots = [_counters(self._map, slot) for slot in range(2)]
+        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(descriptor, bytes(_FILE_BYTES), 0)  # a disk that is full later cannot take it away
+        self._file = RecordFile(descriptor)
+        self._map = mmap.mmap(descriptor, _FILE_BYTES)
+        self._slots = [memoryview(self._map)[_counters(slot)].cast(_COUNTER) for slot in range(2)]
         new.rename(self._path)  # under this name it is never without its lock
-        self._number = 0
+        self._slot = 0
         self._counters = self._slots[0]
         self._places: dict[tuple[str, str], int] = {}
 
@@ -88,7 +90,9 @@ class Journal:
         return True
 
     def write(self, left: Leftover) -> None:
-        """Replaces what the journal says; what is counted later is added to `left.waiting`."""
+        """Replaces what the journal says, unless the disk takes nothing; what is counted later is added to
+        `left.waiting`.
+        """
         pairs = dict.fromkeys((*self._places, *((stratum, outcome) for stratum, outcome, _ in left.waiting)))
         counted, places = list(pairs), {pair: place for place, pair in enumerate(pairs)}
         text = msgspec.msgpack.encode(_Entry(left, counted, time.time()))
@@ -96,16 +100,12 @@ class Journal:
             counted = [(FOLDED_STRATUM, outcome) for outcome in dict.fromkeys(outcome for _, outcome in pairs)]
             places = {pair: counted.index((FOLDED_STRATUM, pair[1])) for pair in pairs}
             text = msgspec.msgpack.encode(_Entry(_folded(left), counted, time.time()))
-        self._number += 1
-        slot = self._number % 2
+        slot = 1 - self._slot
         counters = self._slots[slot]
-        start = slot * SLOT_BYTES
-        self._map[start : start + _HEAD.size] = bytes(_HEAD.size)  # invalid until it is whole
         counters[:] = _ZEROS
-        self._map[start + _HEAD.size : start + _HEAD.size + len(text)] = text
-        checksum = zlib.crc32(text, self._number & 0xFFFFFFFF)
-        self._map[start : start + _HEAD.size] = _HEAD.pack(self._number, len(text), checksum)
-        self._counters, self._places = counters, places
+        with suppress(OSError):
+            self._file.write(text, _start(slot))
+            self._slot, self._counters, self._places = slot, counters, places
 
     def close(self, *, is_settled: bool) -> None:
         """Deletes it when all is stored, else leaves it to the writer."""
@@ -114,7 +114,7 @@ class Journal:
         for counters in self._slots:
             counters.release()
         self._map.close()
-        os.close(self._descriptor)
+        self._file.close()
 
 
 def counts_for(directory: Path, store: str) -> None:
@@ -197,9 +197,12 @@ def _folded(left: Leftover) -> Leftover:
     return Leftover(left.sender, left.number, folded(left.in_flight), folded(left.waiting))
 
 
-def _counters(content: mmap.mmap, slot: int) -> memoryview:
-    end = (slot + 1) * SLOT_BYTES
-    return memoryview(content)[end - _COUNTERS_BYTES : end].cast(_COUNTER)
+def _start(slot: int) -> int:
+    return _SLOTS_AT + slot * SLOT_BYTES
+
+
+def _counters(slot: int) -> slice:
+    return slice(_start(slot) + _TEXT_BYTES, _start(slot) + SLOT_BYTES)
 
 
 _ZEROS = memoryview(bytes(_COUNTERS_BYTES)).cast(_COUNTER)
@@ -207,23 +210,12 @@ _ZEROS = memoryview(bytes(_COUNTERS_BYTES)).cast(_COUNTER)
 
 def _read(descriptor: int) -> _Entry | None:
     """The newest whole entry, what was counted after it among what waits; None when nothing was ever written."""
-    entries = sorted(_entries(descriptor), reverse=True)
-    if not entries:
+    record = read_record(descriptor)
+    if record is None:
         return None
-    _, text, counters = entries[0]
-    entry = msgspec.msgpack.decode(text, type=_Entry)
+    entry = msgspec.msgpack.decode(record.text, type=_Entry)
     waiting = Counter(_counts(entry.left.waiting))
+    counters = os.pread(descriptor, _COUNTERS_BYTES, record.offset + _TEXT_BYTES)
     for pair, count in zip(entry.counted, memoryview(counters).cast(_COUNTER), strict=False):
         waiting[pair] += count
     return msgspec.structs.replace(entry, left=msgspec.structs.replace(entry.left, waiting=entries_of(waiting)))
-
-
-def _entries(descriptor: int) -> Iterator[tuple[int, bytes, bytes]]:
-    for slot in range(2):
-        content = os.pread(descriptor, SLOT_BYTES, slot * SLOT_BYTES)
-        if len(content) < SLOT_BYTES:
-            continue
-        number, length, checksum = _HEAD.unpack_from(content)
-        text = content[_HEAD.size : _HEAD.size + length]
-        if number and zlib.crc32(text, number & 0xFFFFFFFF) == checksum:
-            yield number, text, content[-_COUNTERS_BYTES:]

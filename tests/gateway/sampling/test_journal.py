@@ -1,6 +1,5 @@
 """What a dead worker leaves behind: settled once, whatever of it had arrived before or arrives afterwards."""
 
-import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from gateway.jobs import open_queue
 from gateway.sampling.writer.direct import DirectSink
-from gateway.sampling.writer.journal import SLOT_BYTES, Journal, Leftover, settle_orphans
+from gateway.sampling.writer.journal import Journal, Leftover, settle_orphans
 from gateway.store import ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
@@ -95,10 +94,12 @@ async def test_a_worker_that_dies_while_it_writes_leaves_its_last_entry(
     journal = Journal(tmp_path, "s")
     journal.write(Leftover("s", 0, [], [("other", "sampled_out", 1)]))
     journal.write(Leftover("s", 0, [], [("other", "sampled_out", 2)]))
-    # Entries go to the two slots in turn: the second one is in the first slot.
-    n_bytes = os.pread(journal._descriptor, SLOT_BYTES, 0).index(b"sampled_out\x02") + len(b"sampled_out\x02")
-    os.pwrite(journal._descriptor, random.Random(1).randbytes(torn_bytes + 1), n_bytes - torn_bytes - 1)
     journal.close(is_settled=False)
+    [path] = journals(tmp_path)
+    content = bytearray(path.read_bytes())
+    end = content.index(b"sampled_out\x02") + len(b"sampled_out\x02")
+    content[end - torn_bytes - 1 : end] = random.Random(1).randbytes(torn_bytes + 1)
+    path.write_bytes(content)
     await settle_orphans(tmp_path, sink)
     assert await ledger.counts(database) == {("other", "sampled_out"): 1}
 

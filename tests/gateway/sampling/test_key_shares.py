@@ -1,6 +1,5 @@
 """Shares of keys: the level they are held to, what bursts and crowds do to a sample, and that estimates stay right."""
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -147,22 +146,14 @@ def test_no_key_is_lowered_by_being_counted_elsewhere_alone() -> None:
     assert {there.draw("other-1") for _ in range(20)} == {1.0}
 
 
-class TestShareBoard:
-    def test_workers_see_each_other_and_not_themselves(self, tmp_path: Path) -> None:
-        """Each gets the sum of the others' rates."""
-        boards = [ShareBoard(tmp_path, name) for name in "abc"]
-        boards[0].exchange({"k": 1.0})
-        boards[1].exchange({"k": 2.0, "": 4.0})
-        assert boards[2].exchange({"k": 8.0}) == {"k": 3.0, "": 4.0}
-        assert boards[0].exchange({}) == {"k": 10.0, "": 4.0}
-        boards[1].close()
-        assert boards[0].exchange({}) == {"k": 8.0}
-
-    def test_what_is_old_or_broken_does_not_count(self, tmp_path: Path) -> None:
-        """A worker that died is forgotten, and a file that is none of ours is no reason to fail."""
-        board, dead = ShareBoard(tmp_path, "a"), ShareBoard(tmp_path, "dead")
-        dead.exchange({"k": 1.0})
-        long_ago = time.time() - FRESH_SECONDS - 1
-        os.utime(tmp_path / "dead.keys", (long_ago, long_ago))
-        (tmp_path / "odd.keys").write_bytes(b"\xc1")
-        assert board.exchange({}) == {}
+def test_workers_tell_each_other_their_rates(tmp_path: Path) -> None:
+    """Each gets the sum of the others' rates, without those of workers that ended, or that died a while ago."""
+    boards = [ShareBoard(tmp_path) for _ in range(3)]
+    boards[0].exchange({"k": 1.0}, 0.0)
+    boards[1].exchange({"k": 2.0, "": 4.0}, 0.0)
+    (tmp_path / "odd.keys").write_bytes(b"\xc1")
+    assert boards[2].exchange({"k": 8.0}, 1.0) == {"k": 3.0, "": 4.0}
+    assert boards[0].exchange({}, 2.0) == {"k": 10.0, "": 4.0}
+    boards[1].close()
+    assert boards[0].exchange({}, 3.0) == {"k": 8.0}
+    assert boards[0].exchange({}, FRESH_SECONDS + 1.0) == {}

@@ -7,13 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import DEAD_SECONDS, FOLD_AT, FOLDED, MOST_AT_ONCE, SharedCounts
 from gateway.telemetry.worker_stats import Gauges, Snapshot, WorkerStats
 from tests.support.ended_requests import end_one
+from tests.support.gateway.left_counts import leave_counts, left_counts
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def counted(pid: int, *, seconds_ago: float = DEAD_SECONDS + 1, request_id: str 
 
 def leave(directory: Path, name: str, snapshot: Snapshot) -> None:
     directory.mkdir(exist_ok=True)
-    (directory / f"worker-{name}.msgpack").write_bytes(msgspec.msgpack.encode(snapshot))
+    leave_counts(directory / f"worker-{name}.counts", snapshot)
 
 
 def samples(counts: SharedCounts) -> dict[object, object]:
@@ -56,7 +56,7 @@ def samples(counts: SharedCounts) -> dict[object, object]:
 
 
 def files(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.glob("*.msgpack"))
+    return sorted(path.name for path in directory.glob("*.counts"))
 
 
 def test_nothing_changes_but_the_files(tmp_path: Path, gone: int) -> None:
@@ -72,7 +72,7 @@ def test_nothing_changes_but_the_files(tmp_path: Path, gone: int) -> None:
     assert before["biasgate_requests_total", *labels] == FOLD_AT / 2
     assert before["biasgate_ingested_total", ("door", "otlp"), ("outcome", "taken")] == FOLD_AT
 
-    folded = msgspec.msgpack.decode((tmp_path / FOLDED).read_bytes(), type=Snapshot)
+    folded = left_counts(tmp_path / FOLDED)
     [one] = [series for series in folded.series if series.model == "m"]
     newest = max(FOLD_AT - 1 - (FOLD_AT % 2), 1)
     assert [ended.request_id for ended in one.duration_last if ended] == [f"r-{newest}"]
@@ -95,13 +95,13 @@ def test_killed_between_writing_and_taking_away(tmp_path: Path, gone: int, monke
     before = samples(counts)  # reads first, then folds
     for number in range(FOLD_AT // 2):  # as if the process had been killed before these were taken away
         leave(tmp_path, f"a{number}", counted(gone))
-    folded = msgspec.msgpack.decode((tmp_path / FOLDED).read_bytes(), type=Snapshot)
+    folded = left_counts(tmp_path / FOLDED)
     assert len(folded.folded) == FOLD_AT
     assert samples(counts) == before
     for number in range(FOLD_AT):
         leave(tmp_path, f"b{number}", counted(gone))
     counts.read()
-    assert files(tmp_path) == sorted([FOLDED, counts._file.name if counts._file else ""])
+    assert files(tmp_path) == sorted([FOLDED, counts._path.name if counts._path else ""])
     twice = samples(counts)
     key = ("biasgate_exchanges_total", ("outcome", "queued"))
     assert twice[key] == 2 * FOLD_AT
@@ -135,8 +135,8 @@ def test_several_processes_read_and_fold_at_once(tmp_path: Path, gone: int) -> N
 def test_a_file_that_no_worker_wrote(tmp_path: Path, gone: int, caplog: pytest.LogCaptureFixture) -> None:
     """An empty or broken one, after a loss of power: the page is there without it, and the log says so once."""
     leave(tmp_path, "good", counted(gone))
-    (tmp_path / "worker-empty.msgpack").write_bytes(b"")
+    (tmp_path / "worker-empty.counts").write_bytes(b"")
     counts = SharedCounts(WorkerStats(), tmp_path)
     for _ in range(3):
         assert sum(one.exchanges.get("queued", 0) for one in counts.read()) == 1
-    assert [record.message.count("worker-empty.msgpack: no counts of a worker") for record in caplog.records] == [1]
+    assert [record.message.count("worker-empty.counts: no counts of a worker") for record in caplog.records] == [1]

@@ -5,7 +5,6 @@ import sys
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from gateway.telemetry.exposition import Exposition
@@ -14,6 +13,7 @@ from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import LAG_SECONDS, Snapshot, WorkerStats
 from gateway.ticks import every
 from tests.support.ended_requests import end_one
+from tests.support.gateway.left_counts import leave_counts
 from tests.support.waiting import eventually
 
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}
@@ -33,7 +33,7 @@ def left_by_a_dead_worker(directory: Path) -> Snapshot:
     snapshot = stats.snapshot()
     snapshot.pid = ended.pid
     snapshot.exchanges = {"queued": 3}
-    (directory / "worker-dead.msgpack").write_bytes(msgspec.msgpack.encode(snapshot))
+    leave_counts(directory / "worker-dead.counts", snapshot)
     return snapshot
 
 
@@ -81,7 +81,7 @@ def test_gauges_of_a_silent_worker_are_dropped(tmp_path: Path) -> None:
     """A file not rewritten for long is not believed about the present, although its process id is in use."""
     snapshot = left_by_a_dead_worker(tmp_path)
     snapshot.pid, snapshot.written_at = os.getppid(), snapshot.written_at - 60
-    (tmp_path / "worker-dead.msgpack").write_bytes(msgspec.msgpack.encode(snapshot))
+    leave_counts(tmp_path / "worker-dead.counts", snapshot)
     exposition = Exposition(GatewayCollector(SharedCounts(WorkerStats(), tmp_path)))
 
     assert sample(exposition, "biasgate_inflight_requests", upstream="a") is None
