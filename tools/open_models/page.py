@@ -1,4 +1,4 @@
-"""Writes the table of docs/evidence/open-models.md, between its two marks."""
+"""Writes the tables of docs/evidence/open-models.md, each between its two marks."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from benchmarks.reporting.headline import heading, key_of, not_assessable, place
 from benchmarks.run.result import Result
 from benchmarks.suites.registry import SUITES
 
-TABLE = re.compile(r"(?<=<!-- table of `python -m tools\.open_models` -->\n).*?(?=<!-- end -->)", re.DOTALL)
+COMMAND = "python -m tools.open_models"
 
 
 class Run(NamedTuple):
@@ -20,10 +20,11 @@ class Run(NamedTuple):
     scored: Result
 
 
-def write_page(page: Path, runs: Iterable[Run]) -> None:
-    """Replace the table of the page. Raises ValueError where the page has no place for it."""
+def write_page(page: Path, runs: Iterable[Run], options: str = "") -> None:
+    """Replace the table that the command with these options makes. ValueError: the page has no place for it."""
     text = page.read_text(encoding="utf-8")
-    if TABLE.search(text) is None:
+    place = re.compile(rf"(?<=<!-- table of `{re.escape(COMMAND + options)}` -->\n).*?(?=<!-- end -->)", re.DOTALL)
+    if place.search(text) is None:
         raise ValueError(f"{page}: no marks of a table")
     by_place = {(run.asked.suite, run.asked.model): run for run in runs}
     models = sorted({model for _, model in by_place})
@@ -35,11 +36,11 @@ def write_page(page: Path, runs: Iterable[Run]) -> None:
         if any(name == asked for asked, _ in by_place):
             rows.append([f"{name}: {heading(suite.headline.metric)} ({neutral})", *cells])
     table = "\n".join(f"|{'|'.join(row)}|" for row in rows)
-    page.write_text(TABLE.sub(lambda _: f"\n{table}\n\n", text), encoding="utf-8")
+    page.write_text(place.sub(lambda _: f"\n{table}\n\n", text), encoding="utf-8")
 
 
 def _cell(run: Run) -> str:
-    """Return value and interval, replies read of all, and seconds."""
+    """Return value and interval, replies read of all (exact: probability of an option), and seconds."""
     scored, suite = run.scored, SUITES[run.scored.suite]
     headline = next((estimate for estimate in scored.estimates if key_of(estimate) == suite.headline), None)
     value = "undefined"
@@ -49,4 +50,8 @@ def _cell(run: Run) -> str:
         decimals = places(scored.suite, headline.metric)
         ends = [number(end, decimals) for end in (headline.lower, headline.upper) if end is not None]
         value = number(headline.value, decimals) + (f" [{','.join(ends)}]" if ends else " (no interval)")
-    return f"{value}; {scored.counts['ok']}/{scored.n_replies}; {run.asked.provenance.seconds:.0f}"
+    share = scored.share_that_names_an_option
+    read = f"{scored.counts['ok']}/{scored.n_replies}"
+    if scored.mode == "exact" and share is not None:
+        read = f"{number(100 * share)} % of {scored.n_replies}"
+    return f"{value}; {read}; {run.asked.provenance.seconds:.0f}"
