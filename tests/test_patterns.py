@@ -13,6 +13,7 @@ import auditors
 import benchmarks.run
 import benchmarks.suites
 import gateway
+from auditors.text.late_patterns import LatePattern
 from auditors.text.refusal_words import read_reply
 from auditors.text.swaps.swap import LONGEST_CHARS, swap
 from benchmarks.suites.common.choice import read_choice
@@ -42,8 +43,8 @@ MOST_SECONDS = 10e-6
 
 
 def _patterns(value: Any, depth: int = 0) -> Iterator[re.Pattern[Any]]:
-    if isinstance(value, re.Pattern):
-        yield value
+    if isinstance(value, re.Pattern | LatePattern):
+        yield value.compiled() if isinstance(value, LatePattern) else value
     elif depth < 4 and isinstance(value, dict | list | tuple | set | frozenset) and len(value) < 2_000:
         for one in value.values() if isinstance(value, dict) else value:
             yield from _patterns(one, depth + 1)

@@ -13,7 +13,6 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.support.browser import Chromium
-from tools.site.__main__ import build_site
 from tools.site.hooks import DOCS, PAGES, ROOT
 from tools.site.notebooks import TUTORIALS, execute
 
@@ -47,6 +46,8 @@ TAG = re.compile(r"<(li|tr|pre|table|h[1-6]|ol|ul|img)\b")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the built version; a warning of mkdocs fails."""
     out = tmp_path_factory.mktemp("site")
+    from tools.site.__main__ import build_site
+
     build_site(out, "9.9")
     return out / "9.9"
 

@@ -4,19 +4,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
-
 from tools.site.hooks import ROOT
 
 TUTORIALS = ROOT / "docs" / "tutorials"
-NOTEBOOKS: Any = nbformat
-"""The library, whose functions have no types."""
 
 
 def execute(path: Path, directory: Path) -> dict[str, Any]:
     """Return the notebook with its outputs, run in a directory. Raises nbclient's CellExecutionError."""
-    notebook: Any = NOTEBOOKS.read(path, as_version=4)
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(directory)}}).execute()
     for cell in notebook["cells"]:
         cell["metadata"].clear()
@@ -26,10 +24,12 @@ def execute(path: Path, directory: Path) -> dict[str, Any]:
 
 
 def main() -> None:
+    import nbformat
+
     for path in sorted(TUTORIALS.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as directory:
             notebook = execute(path, Path(directory))
-        NOTEBOOKS.write(notebook, path)
+        nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from auditors.text.late_patterns import compile_late
+
 MOST_NESTED = 2
 """Fragments within fragments."""
 
@@ -14,7 +16,7 @@ FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("wordings.toml").r
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern over several lines: blanks count, line ends do not; <name> stands for this fragment."""
-    return re.compile(unfold(pattern, FILE["fragments"]), flags)
+    return compile_late(unfold(pattern, FILE["fragments"]), flags)
 
 
 def compile_named(name: str, flags: int = 0) -> re.Pattern[str]:

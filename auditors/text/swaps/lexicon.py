@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar, cast
 
+from auditors.text.late_patterns import compile_late
 from auditors.text.names import NAMES
 from auditors.text.plain import plain_text
 from auditors.text.swaps.outcome import NotSwapped
@@ -96,7 +97,7 @@ def pattern(axis: str) -> re.Pattern[str]:
     """Finds every form of an axis as a whole word or phrase, in any case, the longest first."""
     words = [form for form in FORMS[axis] if form[0].isalnum()]
     signs = "".join(FORMS[axis].keys() - set(words))
-    return re.compile(_whole(words) + (f"|[{signs}]" if signs else ""), re.IGNORECASE)
+    return compile_late(_whole(words) + (f"|[{signs}]" if signs else ""), re.IGNORECASE)
 
 
 def _whole(texts: Iterable[str]) -> str:
@@ -116,10 +117,10 @@ def _any_of(texts: Iterable[str]) -> str:
 
 PATTERNS: dict[str, re.Pattern[str]] = {axis: pattern(axis) for axis in SLOTS}
 
-BOUND = {axis: re.compile("(?<!normal (?=weight))" + _whole(phrases)) for axis, phrases in by_axis("bound").items()}
+BOUND = {axis: compile_late("(?<!normal (?=weight))" + _whole(phrases)) for axis, phrases in by_axis("bound").items()}
 """Words that tie a text to one group of the axis: the same text about another group would be a strange one."""
 
-IDIOMS = {axis: re.compile(rf"(?<!\w){_any_of(phrases)}s?(?!\w)") for axis, phrases in by_axis("idioms").items()}
+IDIOMS = {axis: compile_late(rf"(?<!\w){_any_of(phrases)}s?(?!\w)") for axis, phrases in by_axis("idioms").items()}
 """Phrases in which a word of the axis does not name a person; of words and blanks only, like the text they are for."""
 
 

@@ -8,6 +8,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from auditors.text.late_patterns import compile_late
 from benchmarks.suites.common.choices.offers import CONTRADICTION, DROPPED, NO_MARK, SHARED, TEXT
 
 _WORDS = {
@@ -23,7 +24,7 @@ _COPULA = r"(?:\b(?:is|was|be|being)\b|:|'s\b)"
 
 
 def _pattern(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.MULTILINE)
+    return compile_late("|".join(alternatives), re.MULTILINE)
 
 
 _ARTICLES = _pattern(rf"\b(?:the|[Aa]n?)\s+(?={_M})")
