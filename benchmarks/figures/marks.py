@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from math import cos, pi, sin
+from typing import Any
 
 from benchmarks.figures.colours import diverging, ink_class, ink_on
 from benchmarks.figures.display import number
@@ -36,34 +37,44 @@ def mark(parent: Element | None, series: int, x: float, y: float, *, radius: flo
     return add(parent, "polygon", class_=f"mark {style(series)}", points=points(corners))
 
 
-def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool) -> None:
-    """Draw an interval, if it is not None, with a bar at both ends. `at`: its pixel on the other axis."""
+def whisker(
+    parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool, kind: str = ""
+) -> None:
+    """Draw an interval, if it is not None, with a bar at each end that the scale holds. `at`: its pixel on the other
+    axis; `kind`: "thin" is for many beside each other.
+    """
     if ends is None:
         return
     low, high = map(scale.at, ends)
+    bars, half = [scale.at(end) for end in ends if scale.holds(end)], 2 if kind else 3
     if is_upright:
-        path = f"M{at - 3:.2f} {low:.2f}h6M{at:.2f} {low:.2f}V{high:.2f}M{at - 3:.2f} {high:.2f}h6"
+        path = f"M{at:.2f} {low:.2f}V{high:.2f}" + "".join(f"M{at - half:.2f} {bar:.2f}h{2 * half}" for bar in bars)
     else:
-        path = f"M{low:.2f} {at - 3:.2f}v6M{low:.2f} {at:.2f}H{high:.2f}M{high:.2f} {at - 3:.2f}v6"
-    add(parent, "path", class_="whisker", d=path)
+        path = f"M{low:.2f} {at:.2f}H{high:.2f}" + "".join(f"M{bar:.2f} {at - half:.2f}v{2 * half}" for bar in bars)
+    add(parent, "path", class_=f"whisker {kind}".rstrip(), d=path)
+
+
+def dot(group: Element, series: int, x: float, measure: Measure, y_scale: Scale, words: str, **style: Any) -> float:
+    """Draw a defined number with its upright interval and its text for a reader who points at it; return its pixel
+    from the top. `style`: `radius` of the mark, `kind` of the interval.
+    """
+    y = y_scale.at(measure.value or 0.0)
+    hint(group, words)
+    whisker(group, y_scale, measure.interval, x, is_upright=True, kind=style.pop("kind", ""))
+    mark(group, series, x, y, **style)
+    return y
 
 
 def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], y_scale: Scale) -> None:
     """Draw points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
     from the left, the number there, and its text for a reader who points at it; `y_scale`: the vertical scale.
     """
-    defined = [
-        (x, y_scale.at(value), measure, words)
-        for x, measure, words in places
-        if (value := measure.drawable) is not None
-    ]
-    line = {"points": points([(x, y) for x, y, *_ in defined]), "stroke_dasharray": dash(series)}
-    add(parent, "polyline", class_=f"outline line {style(series)}", **line)
-    for x, y, measure, words in defined:
-        group = add(parent, "g", data_series=str(series))
-        hint(group, words)
-        whisker(group, y_scale, measure.interval, x, is_upright=True)
-        mark(group, series, x, y)
+    defined = [place for place in places if place[1].drawable is not None]
+    line = [(x, y_scale.at(measure.value or 0.0)) for x, measure, _ in defined]
+    dashed = {"points": points(line), "stroke_dasharray": dash(series)}
+    add(parent, "polyline", class_=f"outline line {style(series)}", **dashed)
+    for x, measure, words in defined:
+        dot(add(parent, "g", data_series=str(series)), series, x, measure, y_scale, words)
 
 
 def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
@@ -71,6 +82,17 @@ def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
     swatch = canvas(width, KEY_HEIGHT, None)
     swatch.extend(shapes)
     return Key(svg=markup(swatch), words=words)
+
+
+def box_key(kind: str, words: str, height: float = 14.0) -> Key:
+    """Return the entry of boxes of a class."""
+    return key(words, add(None, "rect", class_=kind, x=1, y=15 - height, width=34, height=height))
+
+
+def rule_key(kind: str, words: str, *, is_upright: bool = True) -> Key:
+    """Return the entry of lines of a class."""
+    ends = {"x1": 18, "x2": 18, "y1": 1, "y2": 15} if is_upright else {"x1": 3, "x2": 33, "y1": 8, "y2": 8}
+    return key(words, add(None, "line", class_=kind, **ends))
 
 
 def line_key(series: int, name: str) -> Key:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from benchmarks.figures.display import number
-from benchmarks.figures.svg import Element, add, canvas, fitted, hint, text
+from benchmarks.figures.svg import Element, add, canvas, text
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
 """Distances between two ticks, times a power of ten."""
@@ -27,6 +27,11 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+        """Return 2 to `most` round numbers of the scale with their words."""
+        values, places = ticks(self.low, self.high, most)
+        return [(value, number(value, places)) for value in values]
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,35 +59,59 @@ class Point(Measure, frozen=True, kw_only=True):
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """A box of a picture, in pixels, and the lines and axes that fill it."""
+    """A box of a picture that two scales span: `x` from left to right, `y` from bottom to top or down the rows."""
 
     group: Element
-    left: float
-    right: float
-    top: float
-    bottom: float
+    x: Scale
+    y: Scale
 
-    def draw_upright(self, kind: str, x: float) -> None:
-        """Draws a line of class `kind` from top to bottom."""
-        add(self.group, "line", class_=kind, x1=x, x2=x, y1=self.top, y2=self.bottom)
+    def upright(self, kind: str, value: float) -> Element:
+        """Draw a line of class `kind` at a value of `x`, over the whole height."""
+        at = self.x.at(value)
+        return add(self.group, "line", class_=kind, x1=at, x2=at, y1=self.y.start, y2=self.y.end)
 
-    def draw_level(self, kind: str, y: float) -> None:
-        """Draws a line of class `kind` from left to right."""
-        add(self.group, "line", class_=kind, x1=self.left, x2=self.right, y1=y, y2=y)
+    def level(self, kind: str, value: float) -> Element:
+        """Draw a line of class `kind` at a value of `y`, over the whole width."""
+        at = self.y.at(value)
+        return add(self.group, "line", class_=kind, x1=self.x.start, x2=self.x.end, y1=at, y2=at)
 
-    def draw_axis_below(self, scale: Scale, values: Sequence[float], places: int) -> None:
-        """Draws an upright line at each value, with the value below it."""
-        for value in values:
-            self.draw_upright("ring", scale.at(value))
-            words = number(value, places)
-            text(self.group, scale.at(value), self.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
+    def axis_below(self, ticks: Iterable[tuple[float, str]]) -> None:
+        """Draw an upright line at each value, with its words below it."""
+        bottom = max(self.y.start, self.y.end) + 15
+        for value, words in ticks:
+            self.upright("ring", value)
+            text(self.group, self.x.at(value), bottom, words, size=10, class_="soft", text_anchor="middle")
 
-    def draw_axis_left(self, scale: Scale, values: Sequence[float], places: int, room: float = math.inf) -> None:
-        """Draws a level line at each value, with the value left of it, cut to `room` pixels."""
-        for value in values:
-            y, words = scale.at(value), fitted(number(value, places), room, 10)
-            self.draw_level("ring", y)
-            text(self.group, self.left - 6, y + 4, words, size=10, class_="soft", text_anchor="end")
+    def axis_left(self, ticks: Iterable[tuple[float, str]], room: float = math.inf) -> None:
+        """Draw a level line at each value, with its words left of it, cut to `room` pixels."""
+        for value, words in ticks:
+            self.level("ring", value)
+            place = self.x.start - 6, self.y.at(value) + 4
+            text(self.group, *place, words, size=10, room=room, class_="soft", text_anchor="end")
+
+
+def spanning(
+    values: Iterable[float | None],
+    start: float,
+    end: float,
+    *,
+    room: float = 0.0,
+    low: float = -math.inf,
+    high: float = math.inf,
+    least: float = 0.0,
+) -> Scale:
+    """Return a scale of what is seen, or from `low` to `high` where no value can be drawn. `room`: at either end, as a
+    share of the span, but not beyond `low` and `high` if no value is; `least`: the least span, within these.
+    """
+    seen = keep_finite(values) or [low, high]
+    first, last = min(seen), max(seen)
+    more = max(room * (last - first), (least - (last - first)) / 2)
+    below, above = min(first, max(low, first - more)), max(last, min(high, last + more))
+    above = max(above, min(high, below + least))
+    below = min(below, max(low, above - least))
+    if above <= below:
+        below, above = below - 1.0, above + 1.0
+    return Scale(low=below, high=above, start=start, end=end)
 
 
 def lay_out(
@@ -100,7 +129,7 @@ def lay_out(
         for place, heading in enumerate(headings):
             x, y = place % columns * (size[0] + gap), place // columns * (size[1] + gap)
             group = add(picture, "g", class_="panel", data_panel=heading)
-            hint(text(group, x, y + 12, fitted(heading, room, 13), size=13, class_="strong"), heading)
+            text(group, x, y + 12, heading, size=13, room=room, class_="strong")
             yield group, x, y
 
     return picture, groups()

@@ -4,15 +4,16 @@ of the upper: right for one data set, wider for several. The extremes that norma
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from auditors.metrics.ranking import normalised_rank_scores
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture
+from benchmarks.figures.figure import Figure, alone
 from benchmarks.figures.marks import draw_series, line_key
-from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, split_evenly, ticks
-from benchmarks.figures.svg import Element, add, canvas, hint, in_both_widths, kind_of, markup, nothing, text, wrapped
+from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, spanning, split_evenly
+from benchmarks.figures.svg import add, canvas, in_both_widths, kind_of, markup, nothing, paragraph
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL
 from benchmarks.reporting.leaderboard import Leaderboard
@@ -97,7 +98,7 @@ def _figure(
         title=title,
         reading=READING,
         keys=tuple(line_key(series, line.name) for series, line in enumerate(lines)),
-        parts=(Part(pictures=(Picture(title="", reading="", svg=svg),)),),
+        parts=alone(svg),
         notes=(*notes, f"No scores: {ALL_EQUAL}.") if is_equal else tuple(notes),
     )
 
@@ -118,11 +119,11 @@ def draw_aspects(aspects: Sequence[str], lines: Sequence[Line], *, label: str, w
     blocks = split_evenly(len(aspects), max(1, int((width - BLOCK_LEFT - BLOCK_RIGHT) / LEAST_WIDTH)))
     height = len(blocks) * (BLOCK_HEIGHT + BLOCK_GAP) - BLOCK_GAP
     picture = canvas(width, height, label, kind=kind_of(width))
+    across = Scale(low=0.0, high=max(map(len, blocks)), start=BLOCK_LEFT, end=width - BLOCK_RIGHT)
     for place, block in enumerate(blocks):
         top = place * (BLOCK_HEIGHT + BLOCK_GAP)
-        ends = {"start": top + BLOCK_HEIGHT - BLOCK_FOOT, "end": top + BLOCK_TOP}
-        down = Scale(low=min(0.0, *numbers), high=max(1.0, *numbers), **ends)
-        _draw_block(picture, [aspects[at] for at in block], lines, block, down, width)
+        down = spanning([0.0, 1.0, *numbers], top + BLOCK_HEIGHT - BLOCK_FOOT, top + BLOCK_TOP)
+        _draw_block(Panel(group=picture, x=across, y=down), [aspects[at] for at in block], lines, block)
     return markup(picture)
 
 
@@ -131,20 +132,16 @@ def _describe(aspects: Sequence[str], line: Line) -> str:
     return ", ".join(f"{aspect} {'no score' if point is None else point.words}" for aspect, point in pairs)
 
 
-def _draw_block(
-    picture: Element, aspects: Sequence[str], lines: Sequence[Line], block: range, down: Scale, width: float
-) -> None:
-    box = Panel(group=picture, left=BLOCK_LEFT, right=width - BLOCK_RIGHT, top=down.end, bottom=down.start)
-    column = (box.right - box.left) / len(aspects)
-    middles = [box.left + (at + 0.5) * column for at in range(len(aspects))]
-    box.draw_axis_left(down, *ticks(down.low, down.high))
+def _draw_block(panel: Panel, aspects: Sequence[str], lines: Sequence[Line], block: range) -> None:
+    column = panel.x.at(1) - panel.x.start
+    middles = [panel.x.at(at + 0.5) for at in range(len(aspects))]
+    panel.axis_left(panel.y.ticks())
+    place: dict[str, Any] = {"size": 9, "class_": "strong", "text_anchor": "middle"}
     for middle, aspect in zip(middles, aspects, strict=True):
-        for place, words in enumerate(wrapped(aspect, column, 9, most=2)):
-            y = box.bottom + 16 + 12 * place
-            hint(text(picture, middle, y, words, size=9, class_="strong", text_anchor="middle"), aspect)
+        paragraph(panel.group, middle, panel.y.start + 16, aspect, room=column, most=2, **place)
     beside = min(BESIDE, (column - 10) / max(1, len(lines)))
     for series, line in enumerate(lines):
         shift = beside * (series - (len(lines) - 1) / 2)
         points = zip(middles, aspects, (line.points[at] for at in block), strict=True)
         places = [(x + shift, p, f"{line.name}, {aspect}: {p.words}") for x, aspect, p in points if p is not None]
-        draw_series(add(picture, "g"), series, places, down)
+        draw_series(add(panel.group, "g"), series, places, panel.y)

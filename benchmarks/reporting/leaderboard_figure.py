@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.figures.dots import Chart, Dot, draw
 from benchmarks.figures.figure import Figure, Part, Picture, format_estimate
+from benchmarks.figures.rows import Chart, Dot, draw
 from benchmarks.figures.svg import NARROW
 from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
 from benchmarks.run.result import Result

@@ -54,7 +54,9 @@ def standalone_svg(svg: str) -> str:
     start = drawing.index(">") + 1
     rules = "\n".join(template(name).render() for name in ("palette.css", "figures.css")).splitlines()
     styles = "\n".join(rule for rule in rules if not rule.startswith("@media"))
-    return f"{drawing[:start]}<style>text {{ font-family: sans-serif }} {styles}</style>{drawing[start:]}"
+    return (
+        f"{drawing[:start]}<style>svg {{ background: #fff; font-family: sans-serif }} {styles}</style>{drawing[start:]}"
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.figures import history
 from benchmarks.figures.history import Bucket, Change, Chart
 from benchmarks.figures.svg import NARROW, WIDE
+from tests.support.benchmarks.drawn import of_class
 
 SVG = ET.Element
 START = 1_767_225_600.0
@@ -30,11 +31,6 @@ def chart(*buckets: Bucket, **given: Any) -> Chart:
 
 def drawn(shown: Chart, width: float = WIDE) -> SVG:
     return ET.fromstring(history.draw(shown, width))
-
-
-def of_class(picture: SVG, name: str, tag: str = "*") -> list[SVG]:
-    found = picture.iter() if tag == "*" else picture.iter(tag)
-    return [one for one in found if name in one.get("class", "").split()]
 
 
 def number(element: SVG, name: str) -> float:

@@ -40,7 +40,12 @@ def ltf_pictures(*estimates: Estimate) -> list[Picture]:
 
 
 def parsed(svg: str) -> ET.Element:
-    return ET.fromstring(svg)
+    """The first of a picture's widths."""
+    return ET.fromstring(svg.partition("</svg>")[0] + "</svg>")
+
+
+def of_class(element: ET.Element, name: str, tag: str | None = None) -> list[ET.Element]:
+    return [one for one in element.iter(tag) if name in one.get("class", "").split()]
 
 
 def words(element: ET.Element) -> list[str]:
@@ -83,9 +88,10 @@ def extents(element: ET.Element) -> Iterator[tuple[float, float]]:
 
 
 def assert_inside(svg: str) -> None:
-    picture = parsed(svg)
-    _, _, width, height = map(float, picture.attrib["viewBox"].split())
-    for element in picture.iter():
-        for x, y in extents(element):
-            assert -1 <= x <= width + 1, (element.tag, element.attrib, element.text)
-            assert -1 <= y <= height + 1, (element.tag, element.attrib, element.text)
+    """In every width."""
+    for picture in ET.fromstring(f"<all>{svg}</all>"):
+        _, _, width, height = map(float, picture.attrib["viewBox"].split())
+        for element in picture.iter():
+            for x, y in extents(element):
+                assert -1 <= x <= width + 1, (element.tag, element.attrib, element.text)
+                assert -1 <= y <= height + 1, (element.tag, element.attrib, element.text)

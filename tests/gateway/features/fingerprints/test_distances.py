@@ -10,6 +10,7 @@ from benchmarks.figures.colours import diverging
 from benchmarks.figures.svg import NARROW, WIDE
 from gateway.features.fingerprints import distances
 from gateway.features.fingerprints.distances import NO_COLOUR, Cell, Distances
+from tests.support.benchmarks.drawn import words
 
 
 def cell(value: float | None, lower: float | None = None, upper: float | None = None, **given: Any) -> Cell:
@@ -28,10 +29,6 @@ def drawn(found: Distances, **given: Any) -> list[ET.Element]:
     options: dict[str, Any] = {"label": "distances", "farthest": 1.0} | given
     picture = ET.fromstring(distances.draw(found, **options))
     return [one for one in picture.iter("g") if one.get("class") == "cell"]
-
-
-def words(element: ET.Element) -> list[str]:
-    return [one.text or "" for one in element.iter("text")]
 
 
 def is_hatched(element: ET.Element) -> bool:
