@@ -1,23 +1,20 @@
 """Marks of pictures and keys of legends. Runs differ in number, mark and dash; colour only helps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import cos, pi, sin
 from typing import Any
 
-from benchmarks.figures.colours import diverging, ink_class, ink_on
-from benchmarks.figures.display import number
 from benchmarks.figures.figure import Key
 from benchmarks.figures.panels import Measure, Scale
-from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, points, text, width_of
+from benchmarks.figures.svg import Element, add, canvas, hint, markup, points, text
 
 N_COLOURS = 6
 """Classes series-0 to series-5 of figures.css; later runs use them again, with another mark and dash."""
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "4 4")
 SIDES = (0, 4, 3, 5, 6)
 """Numbers of corners of the marks, for one series after another; 0 is a disc."""
-HATCH_STEP = 7.0
-KEY_WIDTH, TILE_WIDTH, KEY_HEIGHT = 36.0, 26.0, 16.0
-"""Width of a key's picture, the smaller width of a tile's picture, and the height of both."""
+KEY_WIDTH, KEY_HEIGHT = 36.0, 16.0
+"""Size of a key's picture."""
 
 
 def style(series: int) -> str:
@@ -104,74 +101,3 @@ def bar_key(series: int, name: str) -> Key:
     """Return the entry of a run drawn as bars, with the number that its bars carry."""
     bar = add(None, "rect", class_=f"bar-fill {style(series)}", x=14, y=3, width=22, height=10)
     return key(name, text(None, 0, 12, str(series + 1), size=11), bar)
-
-
-def _box(parent: Element | None, fill: str | None, **place: float) -> Element:
-    if fill is None:
-        return add(parent, "rect", class_="undefined", fill="none", **place)
-    return add(parent, "rect", fill=fill, **place)
-
-
-def tile_key(fill: str | None, words: str, *, is_hatched: bool = False, sign: str = "") -> Key:
-    """Return the entry of tiles with the colour `fill`; None: of undefined tiles."""
-    size = {"x": 0.5, "y": 0.5, "width": TILE_WIDTH - 1, "height": KEY_HEIGHT - 1}
-    shapes = [_box(None, fill, **size)]
-    if fill and is_hatched:
-        shapes.append(hatch(None, 0, 0, TILE_WIDTH, KEY_HEIGHT, ink_on(fill)))
-    if sign:
-        shapes.append(text(None, TILE_WIDTH / 2, 12, sign, text_anchor="middle", class_="soft"))
-    return key(words, *shapes, width=TILE_WIDTH)
-
-
-def tile(
-    group: Element,
-    corner: tuple[float, float],
-    size: tuple[float, float],
-    fill: str | None,
-    lines: Sequence[tuple[str, float]],
-    *,
-    is_hatched: bool = False,
-) -> None:
-    """Draw a box with two or three lines of text (words, font size), each on a plate that covers the hatching.
-    `corner`: upper left; `size`: width and height; `fill`: None for an undefined tile.
-    """
-    (x, y), (width, height) = corner, size
-    place = {"x": x, "y": y, "width": width, "height": height}
-    _box(group, fill, **place)
-    if fill and is_hatched:
-        hatch(group, x, y, width, height, ink_on(fill))
-    middle, baseline = x + width / 2, y + (20 if len(lines) == 2 else 15)
-    for words, font in lines:
-        line = fitted(words, width, font)
-        if fill and is_hatched:
-            plate = {"x": middle - width_of(line, font) / 2, "width": width_of(line, font)}
-            add(group, "rect", fill=fill, y=baseline - font + 1, height=font + 1, **plate)
-        ink = "soft" if fill is None else ink_class(fill)
-        text(group, middle, baseline, line, size=font, text_anchor="middle", class_=ink)
-        baseline += 13
-
-
-def hatch(parent: Element | None, x: float, y: float, width: float, height: float, ink: str) -> Element:
-    """Draw lines that fall to the left, each cut at the box: an SVG pattern would need an id."""
-    path, start = [], HATCH_STEP
-    while start < width + height:
-        right, left = min(start, width), max(0.0, start - height)
-        path.append(f"M{x + right:.2f} {y + start - right:.2f}L{x + left:.2f} {y + start - left:.2f}")
-        start += HATCH_STEP
-    return add(parent, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.25, fill="none")
-
-
-def colour_key(ends: Sequence[float], words: str, *, step_width: float, places: int = 0) -> Key:
-    """Return the entry of a colour scale from the first to the last of `ends`, with each of them as a number below."""
-    low, high, steps = ends[0], ends[-1], 30
-    width = steps * step_width
-    bar = canvas(width + 20, 32, f"colour scale from {number(low, places)} to {number(high, places)}")
-    for step in range(steps):
-        fill = diverging(low + (step + 0.5) / steps * (high - low), low, high)
-        add(bar, "rect", x=10 + step * step_width, y=0, width=step_width, height=16, fill=fill)
-    for end in ends:
-        label = number(end, places)
-        half = width_of(label, 11) / 2
-        x = min(max(10 + (end - low) / (high - low) * width, half), width + 20 - half)
-        text(bar, x, 29, label, size=11, text_anchor="middle")
-    return Key(svg=markup(bar), words=words)

@@ -79,13 +79,16 @@ def paragraph(
     most: int | None = None,
     size: float = 12,
     rise: float = 0.0,
+    whole: str = "",
     **attributes: Any,
 ) -> None:
-    """Add lines of at most `room` pixels: the first at `y` where `rise` is 0, the last where it is 1."""
+    """Add lines of at most `room` pixels: the first at `y` where `rise` is 0, the last where it is 1. `whole`: shown to
+    a reader who points at them, if not the words.
+    """
     lines = wrapped(words, room, size, most)
     for place, line in enumerate(lines):
         drawn = text(parent, x, y + 1.3 * size * (place - rise * (len(lines) - 1)), line, size=size, **attributes)
-        hint(drawn, words)
+        hint(drawn, whole or words)
 
 
 def hint(parent: Element, words: str) -> None:
