@@ -52,6 +52,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Notes on undefined numbers, with the reason, and on numbers that the reader must not compare."""
 
+    @property
+    def pictures(self) -> list[Picture]:
+        return [picture for part in self.parts for picture in (*part.pictures, *part.more)]
+
 
 def alone(svg: str, title: str = "", reading: str = "") -> tuple[Part]:
     """Return the parts of a figure that is a single picture."""

@@ -1,18 +1,22 @@
 """Marks of pictures and keys of legends. Runs differ in number, mark and dash; colour only helps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import cos, pi, sin
 from typing import Any
 
+import msgspec
+
 from benchmarks.figures.figure import Key
-from benchmarks.figures.panels import Measure, Scale
-from benchmarks.figures.svg import Element, add, canvas, hint, markup, points, text
+from benchmarks.figures.panels import Panel, Point, Scale
+from benchmarks.figures.svg import Element, add, canvas, hint, markup, paragraph, points, text
 
 N_COLOURS = 6
 """Classes series-0 to series-5 of figures.css; later runs use them again, with another mark and dash."""
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "4 4")
 SIDES = (0, 4, 3, 5, 6)
 """Numbers of corners of the marks, for one series after another; 0 is a disc."""
+BESIDE = 7.0
+"""Pixels between the points of two lines on one place."""
 KEY_WIDTH, KEY_HEIGHT = 36.0, 16.0
 """Size of a key's picture."""
 
@@ -51,27 +55,50 @@ def whisker(
     add(parent, "path", class_=f"whisker {kind}".rstrip(), d=path)
 
 
-def dot(group: Element, series: int, x: float, measure: Measure, y_scale: Scale, words: str, **style: Any) -> float:
-    """Draw a defined number with its upright interval and its text for a reader who points at it; return its pixel
+def dot(group: Element, series: int, x: float, point: Point, y_scale: Scale, about: str = "", **style: Any) -> float:
+    """Draw a defined number with its upright interval, its words after `about` being its hint; return its pixel
     from the top. `style`: `radius` of the mark, `kind` of the interval.
     """
-    y = y_scale.at(measure.value or 0.0)
-    hint(group, words)
-    whisker(group, y_scale, measure.interval, x, is_upright=True, kind=style.pop("kind", ""))
+    y = y_scale.at(point.value or 0.0)
+    hint(group, about + point.words)
+    whisker(group, y_scale, point.interval, x, is_upright=True, kind=style.pop("kind", ""))
     mark(group, series, x, y, **style)
     return y
 
 
-def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], y_scale: Scale) -> None:
-    """Draw points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
-    from the left, the number there, and its text for a reader who points at it; `y_scale`: the vertical scale.
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a run or a model: a point a place, also where it is undefined."""
+
+    name: str
+    points: tuple[Point, ...]
+
+    def describe(self, heads: Iterable[str]) -> str:
+        """Return all points in words. `heads`: names of the places."""
+        pairs = zip(heads, self.points, strict=True)
+        return f"{self.name}: " + ", ".join(f"{head} {point.words}" for head, point in pairs)
+
+
+def draw_lines(
+    panel: Panel, heads: Sequence[tuple[float, str]], lines: Sequence[Line], *, room: float, first: int = 0
+) -> None:
+    """Draw lines over named places of `panel.x`, `room` pixels wide each, the points of a place beside each other so
+    that no interval hides another; undefined points are left out. `first`: number of the first line in the legend.
     """
-    defined = [place for place in places if place[1].drawable is not None]
-    line = [(x, y_scale.at(measure.value or 0.0)) for x, measure, _ in defined]
-    dashed = {"points": points(line), "stroke_dasharray": dash(series)}
-    add(parent, "polyline", class_=f"outline line {style(series)}", **dashed)
-    for x, measure, words in defined:
-        dot(add(parent, "g", data_series=str(series)), series, x, measure, y_scale, words)
+    panel.axis_left(panel.y.ticks())
+    for at, words in heads:
+        place = panel.x.at(at), panel.y.start + 16
+        paragraph(panel.group, *place, words, room=room, most=2, size=9, class_="strong", text_anchor="middle")
+    beside = min(BESIDE, (room - 10) / max(1, len(lines)))
+    for number, line in enumerate(lines):
+        series, shift = first + number, beside * (number - (len(lines) - 1) / 2)
+        pairs = zip(heads, line.points, strict=True)
+        defined = [(panel.x.at(at) + shift, words, p) for (at, words), p in pairs if p.drawable is not None]
+        joined = points([(x, panel.y.at(p.value or 0.0)) for x, _, p in defined])
+        dashed = {"points": joined, "stroke_dasharray": dash(series)}
+        add(panel.group, "polyline", class_=f"outline line {style(series)}", **dashed)
+        for x, words, point in defined:
+            group = add(panel.group, "g", data_series=str(series))
+            dot(group, series, x, point, panel.y, f"{line.name}, {words}: ")
 
 
 def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:

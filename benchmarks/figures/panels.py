@@ -1,7 +1,7 @@
 """Scales, numbers with intervals, and panels: the place of a number in a picture, and the axes around it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -33,29 +33,30 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         values, places = ticks(self.low, self.high, most)
         return [(value, number(value, places)) for value in values]
 
+    @property
+    def places(self) -> int:
+        """Decimals of the ticks."""
+        return ticks(self.low, self.high)[1]
 
-class Measure(msgspec.Struct, frozen=True, kw_only=True):
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
     """A number with its interval, in the unit of its metric; undefined where `value` is None, NaN or infinite."""
 
     value: float | None
     lower: float | None = None
     upper: float | None = None
+    words: str = ""
+    """Text shown to a reader who points at the number."""
 
     @property
     def drawable(self) -> float | None:
-        return drop_infinite(self.value)
+        return next(iter(keep_finite([self.value])), None)
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """Return both ends of the interval; None unless both can be drawn."""
-        return interval_between(self.lower, self.upper)
-
-
-class Point(Measure, frozen=True, kw_only=True):
-    """A number that a reader can point at."""
-
-    words: str
-    """Text shown to a reader who points at the number."""
+        ends = keep_finite((self.lower, self.upper))
+        return (ends[0], ends[1]) if len(ends) == 2 else None
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,23 +117,21 @@ def spanning(
 
 def lay_out(
     headings: Sequence[str], *, columns: int, size: tuple[float, float], gap: float, room: float, label: str
-) -> tuple[Element, Iterator[tuple[Element, float, float]]]:
+) -> tuple[Element, list[tuple[Element, float, float]]]:
     """Return a picture of panels in lines of `columns`, and the group of each panel with its left and upper edge, in
     pixels. `size`: width and height of a panel; `gap`: between panels; `room`: widest heading; `label`: read out.
     """
     columns = min(columns, len(headings))
     n_lines = -(-len(headings) // columns)
-    width, height = (n * length + (n - 1) * gap for n, length in zip((columns, n_lines), size, strict=True))
+    width, height = (n * (length + gap) - gap for n, length in zip((columns, n_lines), size, strict=True))
     picture = canvas(width, height, label)
-
-    def groups() -> Iterator[tuple[Element, float, float]]:
-        for place, heading in enumerate(headings):
-            x, y = place % columns * (size[0] + gap), place // columns * (size[1] + gap)
-            group = add(picture, "g", class_="panel", data_panel=heading)
-            text(group, x, y + 12, heading, size=13, room=room, class_="strong")
-            yield group, x, y
-
-    return picture, groups()
+    groups = []
+    for place, heading in enumerate(headings):
+        x, y = place % columns * (size[0] + gap), place // columns * (size[1] + gap)
+        group = add(picture, "g", class_="panel", data_panel=heading)
+        text(group, x, y + 12, heading, size=13, room=room, class_="strong")
+        groups.append((group, x, y))
+    return picture, groups
 
 
 def split_evenly(n: int, most: int) -> list[range]:
@@ -143,25 +142,14 @@ def split_evenly(n: int, most: int) -> list[range]:
     return [range(first, min(first + length, n)) for first in range(0, n, length)]
 
 
-def drop_infinite(value: float | None) -> float | None:
-    """Return the number; None if it cannot be drawn, as it is NaN or infinite."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def keep_finite(values: Iterable[float | None]) -> list[float]:
     """Return the numbers that can be drawn."""
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def all_numbers(measures: Iterable[Measure]) -> list[float]:
+def all_numbers(points: Iterable[Point]) -> list[float]:
     """Return the values and the ends of intervals that can be drawn."""
-    return keep_finite(end for measure in measures for end in (measure.value, measure.lower, measure.upper))
-
-
-def interval_between(lower: float | None, upper: float | None) -> tuple[float, float] | None:
-    """Return both ends; None unless both can be drawn."""
-    ends = keep_finite((lower, upper))
-    return (ends[0], ends[1]) if len(ends) == 2 else None
+    return keep_finite(end for point in points for end in (point.value, point.lower, point.upper))
 
 
 def ticks(low: float, high: float, most: int = 6) -> tuple[list[float], int]:

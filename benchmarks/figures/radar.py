@@ -9,8 +9,8 @@ import msgspec
 from benchmarks.figures import svg
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Key, alone
-from benchmarks.figures.marks import dash, line_key, mark, rule_key, style
-from benchmarks.figures.panels import Point, keep_finite
+from benchmarks.figures.marks import Line, dash, line_key, mark, rule_key, style
+from benchmarks.figures.panels import keep_finite
 from benchmarks.figures.svg import NARROW, Element, add, hint, text
 
 Place = tuple[float, float]
@@ -40,13 +40,6 @@ class Spoke(msgspec.Struct, frozen=True, kw_only=True):
     """The share of an even-handed choice."""
 
 
-class Outline(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: a share per spoke."""
-
-    name: str
-    points: tuple[Point, ...]
-
-
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     """A scale of shares on each of `n` spokes, clockwise from the top."""
 
@@ -66,7 +59,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
         return self.centre[0] + length * across + beside * up, self.centre[1] - length * up + beside * across
 
 
-def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline], *, about: str = "") -> Figure:
+def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Line], *, about: str = "") -> Figure:
     """Return the affinity polygon, an outline an evaluator; narrow pages number the corners. `about`: a reading."""
     undefined = [
         f"{outline.name}: {spoke.label} is {point.words}."
@@ -84,9 +77,9 @@ def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline], *,
     )
 
 
-def draw_polygon(spokes: Sequence[Spoke], outlines: Sequence[Outline], *, label: str) -> str:
+def draw_polygon(spokes: Sequence[Spoke], outlines: Sequence[Line], *, label: str) -> str:
     """Both widths as SVG; fewer than three identities are described in words, as they span nothing."""
-    described = "; ".join(_describe(outline, spokes) for outline in outlines)
+    described = "; ".join(outline.describe(spoke.label for spoke in spokes) for outline in outlines)
     label = f"{label}. {described or 'No evaluator has chosen yet'}."
     if len(spokes) < FEWEST or not outlines:
         words = "no evaluator has chosen yet" if spokes else "no identities to choose between"
@@ -100,13 +93,8 @@ def draw_polygon(spokes: Sequence[Spoke], outlines: Sequence[Outline], *, label:
     return _draw(spokes, outlines, label=label, size=(WIDTH, HEIGHT), radius=RADIUS) + narrow + svg.markup(names)
 
 
-def _describe(outline: Outline, spokes: Sequence[Spoke]) -> str:
-    pairs = zip(spokes, outline.points, strict=True)
-    return f"{outline.name}: " + ", ".join(f"{spoke.label} {point.words}" for spoke, point in pairs)
-
-
 def _draw(
-    spokes: Sequence[Spoke], outlines: Sequence[Outline], *, label: str, size: tuple[float, float], radius: float
+    spokes: Sequence[Spoke], outlines: Sequence[Line], *, label: str, size: tuple[float, float], radius: float
 ) -> str:
     """Draw clockwise from the top; an undefined share leaves a gap."""
     picture = svg.canvas(*size, label, kind=svg.kind_of(size[0]))
@@ -132,13 +120,13 @@ def _draw(
     return svg.markup(picture)
 
 
-def _legend(outlines: Sequence[Outline]) -> tuple[Key, ...]:
+def _legend(outlines: Sequence[Line]) -> tuple[Key, ...]:
     lines = [line_key(series, outline.name) for series, outline in enumerate(outlines)]
     even = rule_key("even", "even-handed choice", is_upright=False)
     return (*lines, even, rule_key("vertex series-0", "interval of a share", is_upright=False))
 
 
-def _outermost(outlines: Sequence[Outline]) -> float:
+def _outermost(outlines: Sequence[Line]) -> float:
     """The share at the outermost ring, which holds every share and every interval."""
     ends = keep_finite(end for outline in outlines for point in outline.points for end in (point.value, point.upper))
     return max(N_RINGS, min(round(1 / RING_STEP), ceil(round(max(ends, default=0.0) / RING_STEP, 6)))) * RING_STEP
@@ -158,7 +146,7 @@ def _draw_spoke(picture: Element, place: int, spoke: Spoke, wheel: Wheel, width:
 
 
 def _draw_outline(
-    picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], wheel: Wheel, *, is_filled: bool
+    picture: Element, series: int, outline: Line, spokes: Sequence[Spoke], wheel: Wheel, *, is_filled: bool
 ) -> None:
     group = add(picture, "g", class_=style(series), data_run=outline.name)
     values = enumerate(point.drawable for point in outline.points)

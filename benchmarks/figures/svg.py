@@ -1,6 +1,7 @@
 """Small pieces of SVG for a page: rounded numbers, escaped text, no ids, so that figures cannot disturb each other."""
 
 import re
+from bisect import bisect
 from collections.abc import Callable
 from math import inf
 from typing import Any
@@ -122,13 +123,8 @@ def fitted(words: str, width: float, size: float) -> str:
     """The words, cut with an ellipsis where they are wider than `width` pixels."""
     if width_of(words, size) <= width:
         return words
-    n_letters, ems = 0, 0.0
-    for letter in words:  # added up as in width_of, so that nothing is rounded otherwise
-        ems += _ems(letter)
-        if size * (ems + _ems("…")) > width:
-            break
-        n_letters += 1
-    return words[:n_letters].rstrip() + "…"
+    n_letters = bisect(range(len(words)), width, key=lambda n: width_of(words[:n] + "…", size)) - 1
+    return words[: max(0, n_letters)].rstrip() + "…"
 
 
 def wrapped(words: str, width: float, size: float, most: int | None = None) -> list[str]:

@@ -55,8 +55,12 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     """Short names of the columns, which are the rows'."""
     corner: str = ""
 
+    def describe(self) -> str:
+        """Return all tiles in words."""
+        return "; ".join(tile.words for tiles in self.tiles for tile in tiles if tile is not None)
 
-def draw(matrix: Matrix, *, label: str, description: str = "", width: float = inf) -> str:
+
+def draw(matrix: Matrix, *, label: str, width: float = inf) -> str:
     """Return the matrix as SVG, in blocks of columns if all do not fit; without a `width` it is as wide as it is."""
     n, left, (least, most) = len(matrix.columns), matrix.left, matrix.column
     blocks = split_evenly(n, max(1, int(min((width - left) / least, n))))
@@ -65,7 +69,7 @@ def draw(matrix: Matrix, *, label: str, description: str = "", width: float = in
     column = min(most, (width - left) / max(map(len, blocks)))
     height = HEAD + HEIGHT * len(matrix.rows) + BLOCK_GAP
     size = left + n * column if width == inf else width, len(blocks) * height - BLOCK_GAP
-    picture = canvas(*size, label, description=description, kind="" if width == inf else kind_of(width))
+    picture = canvas(*size, label, description=matrix.describe(), kind="" if width == inf else kind_of(width))
     for place, block in enumerate(blocks):
         _draw_block(picture, matrix, block, place * height + HEAD, column)
     return markup(picture)

@@ -1,18 +1,15 @@
 """An evaluation as a self-contained page, or its picture alone: Figure 5 with intervals (protocols 2.13)."""
 
-from collections.abc import Sequence
 from pathlib import Path
-
-import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, alone, drawn_as, format_estimate, interval_words
-from benchmarks.figures.marks import draw_series, line_key
-from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, lay_out, spanning
-from benchmarks.figures.svg import Element, markup, text
+from benchmarks.figures.figure import Figure, alone, drawn_as, interval_words
+from benchmarks.figures.marks import Line, draw_lines, line_key
+from benchmarks.figures.panels import Panel, Point, all_numbers, lay_out, spanning
+from benchmarks.figures.svg import markup, text
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, Effect
-from benchmarks.lab.regard_ft.evaluation import Evaluated, Evaluation
+from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.regard_ft.reduction import Reduction
 from benchmarks.lab.regard_ft.verdict import own_pairs, verdict
 from benchmarks.reporting.pages import template
@@ -28,22 +25,6 @@ N_GAPS = 2
 
 SIZE, PANEL_GAP = (430.0, 250.0), 40.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 30.0, 40.0
-SHIFT = 5.0
-"""Pixels by which the points of each further series stand to the right, so that intervals do not hide each other."""
-
-
-class StepPoint(Point, frozen=True, kw_only=True):
-    step: float
-
-
-class StepPanel(msgspec.Struct, frozen=True, kw_only=True):
-    heading: str
-    series: tuple[tuple[StepPoint, ...], ...]
-    """Points of each series, in the order of the legend."""
-    first: int
-    """Number of the first series in the legend."""
-    levels: tuple[tuple[float, str], ...] = ()
-    """Dashed lines across the panel, and what they are."""
 
 
 def figure(evaluation: Evaluation) -> Figure:
@@ -71,29 +52,27 @@ def figure(evaluation: Evaluation) -> Figure:
 
 
 def drawn(evaluation: Evaluation) -> str:
-    gaps, answers = _series(evaluation, LEGEND[:N_GAPS]), _series(evaluation, LEGEND[N_GAPS:])
-    panels = (
-        StepPanel(heading="PairFav(woman, man)", series=gaps, first=0, levels=_published(evaluation)),
-        StepPanel(heading="BBQ accuracy, %", series=answers, first=N_GAPS),
-    )
-    gaps_in_words = (f"step {model.step} {format_estimate(model.numbers.get(GAP))}" for model in evaluation.models)
-    listed = "; ".join(gaps_in_words)
-    label = f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {listed}."
+    lines = [
+        Line(name=words, points=tuple(drawn_as(Point, model.numbers.get(name)) for model in evaluation.models))
+        for name, words in LEGEND
+    ]
+    heads = [(float(model.step), f"step {model.step}") for model in evaluation.models]
+    label = f"Gap between women and men and BBQ accuracy by training step. {lines[0].describe(dict(heads).values())}."
+    headings = ("PairFav(woman, man)", "BBQ accuracy, %")
+    picture, groups = lay_out(headings, columns=2, size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
     # Panels side by side, each with a scale of its own that holds 0, all intervals and all levels.
-    headings = [panel.heading for panel in panels]
-    picture, groups = lay_out(headings, columns=len(panels), size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
-    for panel, (group, x, _) in zip(panels, groups, strict=True):
-        _draw_steps(group, x, panel)
+    sides = ((0, lines[:N_GAPS], _published(evaluation)), (N_GAPS, lines[N_GAPS:], ()))
+    for (first, of_side, levels), (group, left, _) in zip(sides, groups, strict=True):
+        numbers = [0.0, *all_numbers(point for line in of_side for point in line.points), *(at for at, _ in levels)]
+        across = spanning([0.0, 1.0, *dict(heads)], left + LEFT, left + SIZE[0] - RIGHT, room=0.05)
+        box = Panel(group=group, x=across, y=spanning(numbers, SIZE[1] - BOTTOM, TOP, room=0.06, low=0.0))
+        box.level("axis", 0.0)
+        for value, meaning in levels:
+            place = across.end, box.y.at(value) - 4
+            box.level("even", value)
+            text(group, *place, meaning, size=10, room=SIZE[0] - LEFT, class_="soft halo", text_anchor="end")
+        draw_lines(box, heads, of_side, room=(across.end - across.start) / len(heads), first=first)
     return markup(picture)
-
-
-def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[StepPoint, ...], ...]:
-    def point(model: Evaluated, name: str, meaning: str) -> StepPoint:
-        estimate = model.numbers.get(name)
-        words = f"step {model.step}: {meaning}: {format_estimate(estimate)}"
-        return drawn_as(StepPoint, estimate, step=model.step, words=words)
-
-    return tuple(tuple(point(model, *entry) for model in evaluation.models) for entry in legend)
 
 
 def _published(evaluation: Evaluation) -> tuple[tuple[float, str], ...]:
@@ -103,25 +82,6 @@ def _published(evaluation: Evaluation) -> tuple[tuple[float, str], ...]:
         return ()
     share, value = number(100 * published.reduction), gap.value * (1 - published.reduction)
     return ((value, f"published reduction: {share} %"),)
-
-
-def _draw_steps(group: Element, left: float, panel: StepPanel) -> None:
-    points = [point for series in panel.series for point in series]
-    steps = sorted({point.step for point in points})
-    numbers = [0.0, *all_numbers(points), *(value for value, _ in panel.levels)]
-    across = Scale(low=0.0, high=max([1.0, *steps]), start=left + LEFT + 12, end=left + SIZE[0] - RIGHT - 14)
-    box = Panel(group=group, x=across, y=spanning(numbers, SIZE[1] - BOTTOM, TOP, room=0.06, low=0.0))
-    box.axis_left(box.y.ticks())
-    box.level("axis", 0.0)
-    box.axis_below((step, number(step, 0)) for step in steps)
-    text(group, across.end, SIZE[1] - 6, "step", size=11, class_="soft", text_anchor="end")
-    for value, meaning in panel.levels:
-        y = box.y.at(value) - 4
-        box.level("even", value)
-        text(group, across.end, y, meaning, size=10, room=SIZE[0] - LEFT, class_="soft halo", text_anchor="end")
-    for place, series in enumerate(panel.series):
-        places = [(across.at(point.step) + place * SHIFT, point, point.words) for point in series]
-        draw_series(group, panel.first + place, places, box.y)
 
 
 PLACES = 3

@@ -8,9 +8,9 @@ from auditors.types import Estimate
 from benchmarks.figures import radar, rows
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run, alone, drawn_as
-from benchmarks.figures.marks import bar_key
+from benchmarks.figures.marks import Line, bar_key
 from benchmarks.figures.panels import Point
-from benchmarks.figures.radar import Outline, Spoke
+from benchmarks.figures.radar import Spoke
 from benchmarks.figures.rows import BarPanel, Dot, Row
 from benchmarks.suites.cogs.prompts import AXES, TASKS
 from benchmarks.suites.cogs.representative import group_name
@@ -68,10 +68,10 @@ def _radar(runs: Runs, axes: Axes) -> Figure:
     places = [(axis, group) for axis, groups in axes.items() for group in groups]
     spokes = [Spoke(label=_label(group), axis=_words(axis), even=1 / len(axes[axis])) for axis, group in places]
     outlines = [
-        Outline(name=name, points=tuple(drawn_as(Point, found.get((SHARE, *place, None))) for place in places))
-        for name, found in runs
+        Line(name=name, points=tuple(drawn_as(Point, stored.get((SHARE, *place, None))) for place in places))
+        for name, stored in runs
     ]
-    scores = [(name, e) for name, found in runs for e in found.values() if e.metric == SCORE]
+    scores = [(name, e) for name, stored in runs for e in stored.values() if e.metric == SCORE]
     generators = sorted({generator for _, score in scores for generator in score.extra.get("by_generator", {})})
     of_whom = " and ".join("the evaluator" if name == "own" else name for name in generators)
     about = _most_uneven(outlines, spokes) + (f" Choices between texts by {of_whom}." if of_whom else "")
@@ -88,7 +88,7 @@ def _radar(runs: Runs, axes: Axes) -> Figure:
     return msgspec.structs.replace(drawn, reading=reading, notes=(*drawn.notes, *unread))
 
 
-def _most_uneven(outlines: Sequence[Outline], spokes: Sequence[Spoke]) -> str:
+def _most_uneven(outlines: Sequence[Line], spokes: Sequence[Spoke]) -> str:
     gaps = [
         (abs(value - spoke.even), spoke.label, value, outline.name)
         for outline in outlines
@@ -106,7 +106,7 @@ def _similarity(runs: Runs, axes: Axes) -> Figure:
     low = -1.0 if any(dot.value is not None and dot.value < 0 for dot, _ in _dots(panels)) else 0.0
     reading = _ends(panels)
     svg = rows.draw_bars(panels, low=low, high=1, columns=3, label=f"Bars of mean similarity. {reading}")
-    distances = [(name, e) for name, found in runs for e in found.values() if e.metric == DISTANCE and not e.subset]
+    distances = [(name, e) for name, stored in runs for e in stored.values() if e.metric == DISTANCE and not e.subset]
     embedders = sorted({str(e.extra["embedder"]) for _, e in distances if e.extra.get("embedder")})
     words = f"Embedder: {', '.join(embedders)}. Similarities by different embedders are not comparable."
     return Figure(
@@ -124,7 +124,7 @@ def _similarity(runs: Runs, axes: Axes) -> Figure:
 def _panel(heading: str, runs: Runs, about: tuple[str, str, str | None], groups: Sequence[str]) -> BarPanel:
     """A bar a run for every group. `about`: metric, axis and subset."""
     metric, axis, subset = about
-    estimates = {group: [found.get((metric, axis, group, subset)) for _, found in runs] for group in groups}
+    estimates = {group: [stored.get((metric, axis, group, subset)) for _, stored in runs] for group in groups}
     counts = sorted({0 if e is None else e.n for of_runs in estimates.values() for e in of_runs})
     return BarPanel(
         heading=heading.capitalize(),
@@ -143,7 +143,7 @@ def _panel(heading: str, runs: Runs, about: tuple[str, str, str | None], groups:
 
 
 def _similar(e: Estimate | None) -> Estimate | None:
-    """Of a distance the similarity, whose ends change places: the largest distance is the smallest similarity."""
+    """Return the similarity of a distance; its ends change places: the largest distance is the smallest similarity."""
     if e is None or e.metric != DISTANCE:
         return e
     value, upper, lower = (None if end is None else 1 - end for end in (e.value, e.lower, e.upper))
@@ -159,7 +159,7 @@ def _tasks(runs: Runs, axes: Axes, by_task: Mapping[str, Sequence[str]]) -> Figu
     tasks = {task for tasks in by_task.values() for task in tasks}
     missing = [_words(task) for task in TASKS if task not in tasks and tasks <= TASKS.keys()]
     notes = [f"No choice was asked for in: {', '.join(missing)}."] if missing else []
-    shares = [(name, e) for name, found in runs for e in found.values() if e.metric == SHARE and e.subset]
+    shares = [(name, e) for name, stored in runs for e in stored.values() if e.metric == SHARE and e.subset]
     first, *others = (_task_picture(runs, axis, axes[axis], of_axis) for axis, of_axis in by_task.items())
     return Figure(
         title="Whose text is chosen, by task",

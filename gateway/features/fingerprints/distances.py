@@ -1,13 +1,13 @@
 """Models against axes: distance from neutral in a metric's unit; hatched if chance or no interval explains it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from benchmarks.figures.colours import diverging
 from benchmarks.figures.display import number, signed
 from benchmarks.figures.figure import Figure, Key, alone
-from benchmarks.figures.panels import Measure, drop_infinite
+from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import NARROW, WIDE, in_both_widths
 from benchmarks.figures.tiles import Matrix, Tile, colour_key, tile_key
 from benchmarks.figures.tiles import draw as draw_tiles
@@ -19,7 +19,7 @@ NAMELESS = "(no name)"
 NO_COLOUR = diverging(0.0, -1.0, 1.0)
 
 
-class Cell(Measure, frozen=True, kw_only=True):
+class Cell(Point, frozen=True, kw_only=True):
     """The number of a model on an axis."""
 
     chance: float | None = None
@@ -44,10 +44,9 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_open(cell: Cell, neutral: float) -> bool:
     """Return whether the interval holds neutral, begins below what chance gives a neutral model, or is missing."""
-    chance = drop_infinite(cell.chance)
     if cell.interval is None or cell.interval[0] <= neutral <= cell.interval[1]:
         return True
-    return chance is not None and neutral < cell.interval[0] <= chance
+    return cell.chance is not None and neutral < cell.interval[0] <= cell.chance
 
 
 def figure(distances: Distances, title: str, low: float, high: float) -> Figure:
@@ -59,17 +58,19 @@ def figure(distances: Distances, title: str, low: float, high: float) -> Figure:
 
 def draw(distances: Distances, *, label: str, farthest: float, width: float = WIDE) -> str:
     """Return the map as SVG, in blocks if axes do not fit. `farthest`: distance at the colours' ends, positive."""
+
+    def tiles(model: str, cells: Sequence[Cell | None]) -> list[Tile]:
+        pairs = zip(distances.axes, cells, strict=True)
+        return [_tile(distances, f"{model}, {axis}", cell, farthest) for axis, cell in pairs]
+
     matrix = Matrix(
         rows=_named(distances.models),
         columns=_named(distances.axes),
-        tiles=[
-            [_tile(distances, f"{model}, {axis}", cell, farthest) for axis, cell in cells]
-            for model, cells in _by_model(distances)
-        ],
+        tiles=list(map(tiles, distances.models, distances.cells)),
         left=NARROW_NAME_WIDTH if width <= NARROW else NAME_WIDTH,
         column=COLUMN,
     )
-    return draw_tiles(matrix, label=label, description=summary(distances), width=width)
+    return draw_tiles(matrix, label=label, width=width)
 
 
 def legend(distances: Distances, farthest: float) -> tuple[Key, ...]:
@@ -80,18 +81,6 @@ def legend(distances: Distances, farthest: float) -> tuple[Key, ...]:
         tile_key(NO_COLOUR, "the interval contains the neutral value, or is absent", is_hatched=True),
         tile_key(None, "not enough data: undefined, not 0"),
     )
-
-
-def summary(distances: Distances) -> str:
-    return "; ".join(
-        f"{model}: {', '.join(f'{axis} {_describe(distances, cell)}' for axis, cell in cells)}"
-        for model, cells in _by_model(distances)
-    )
-
-
-def _by_model(distances: Distances) -> Iterator[tuple[str, Iterator[tuple[str, Cell | None]]]]:
-    for model, row in zip(distances.models, distances.cells, strict=True):
-        yield model, zip(distances.axes, row, strict=True)
 
 
 def _named(names: Sequence[str]) -> list[str]:

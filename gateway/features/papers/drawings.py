@@ -154,7 +154,7 @@ def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, s
     box.axis_below(mark for mark in marks if along.holds(mark[0]))
     for spot in spots:
         group, x = add(picture, "g", class_="dot-row", data_row=spot.name), along.at(spot.across)
-        y = dot(group, 0, x, spot, box.y, f"{spot.name}: {spot.words}")
+        y = dot(group, 0, x, spot, box.y, f"{spot.name}: ")
         shift, anchor = (-8, "end") if x > (along.start + along.end) / 2 else (8, "start")
         text(group, x + shift, y - 6, spot.name, size=10, room=LABEL, class_="soft halo", text_anchor=anchor)
     return markup(picture)

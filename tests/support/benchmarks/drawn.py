@@ -11,6 +11,7 @@ from benchmarks.figures.svg import width_of
 from benchmarks.suites.cogs import figures as cogs
 from benchmarks.suites.ltf_test import figures as ltf
 
+HOSTILE = ("", "x" * 500, "<script>alert(1)</script>", '" onload="x', "\u202e\u05d0\u05d1", "]]>\x00\x1f\ud800\uffff")
 LONG_AXES = ("religion", "nationality", "politics", "sexual_orientation")
 
 
@@ -32,7 +33,7 @@ def shares(*values: float | None, **about: Any) -> list[Estimate]:
 
 
 def pictures(figures: Sequence[Figure]) -> list[Picture]:
-    return [one for figure in figures for part in figure.parts for one in (*part.pictures, *part.more)]
+    return [picture for figure in figures for picture in figure.pictures]
 
 
 def ltf_pictures(*estimates: Estimate) -> list[Picture]:
@@ -85,6 +86,13 @@ def extents(element: ET.Element) -> Iterator[tuple[float, float]]:
         width = width_of(element.text or "", size)
         shift = {"middle": width / 2, "end": width}.get(element.get("text-anchor", "start"), 0.0)
         yield from ((at("x") - shift, at("y") - size), (at("x") - shift + width, at("y") + size / 4))
+
+
+def assert_inert(svg: str) -> None:
+    """Well-formed in every width, and can be encoded: no script, style, id or attribute that runs."""
+    elements = list(ET.fromstring(f"<all>{svg}</all>".encode()).iter())
+    assert not [one for one in elements if one.tag in ("script", "style")]
+    assert not [name for one in elements for name in one.attrib if name.startswith("on") or name in ("style", "id")]
 
 
 def assert_inside(svg: str) -> None:
