@@ -6,12 +6,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 MINUTE, HOUR, DAY, MONTH = 60, 3600, 86_400, 30 * 86_400
-STEPS = (
-    *(1, 2, 5, 10, 15, 30),
-    *(MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE),
-    *(HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
-    *(DAY, 2 * DAY, 7 * DAY, 14 * DAY),
-)
+SIXTIETHS = (1, 2, 5, 10, 15, 30)
+LONGER = (*(HOUR * n for n in (1, 2, 3, 6, 12)), *(DAY * n for n in (1, 2, 7, 14)))
+STEPS = (*SIXTIETHS, *(MINUTE * n for n in SIXTIETHS), *LONGER)
 """Seconds between two ticks."""
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 12_000)
 """Months between two ticks, where a fortnight is too short."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchmarks.figures.display import number
+from benchmarks.figures.display import number, with_ends
 from benchmarks.figures.marks import mark, style, whisker
 from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, lay_out, spanning
 from benchmarks.figures.svg import WIDE, Element, add, canvas, fitted, hint, kind_of, markup, text, width_of
@@ -132,8 +132,5 @@ def _draw_mark(group: Element, dot: Dot, series: int, x: Scale, y: float, *, is_
 
 
 def _words_of(dot: Dot, places: int) -> str:
-    if dot.drawable is None:
-        return dot.words
-    if dot.interval is None:
-        return f"{number(dot.value, places)}, no interval"
-    return f"{number(dot.value, places)} ({number(dot.lower, places)} to {number(dot.upper, places)})"
+    lower, upper = dot.interval or (None, None)
+    return dot.words if dot.drawable is None else with_ends(dot.value, lower, upper, places, ", no interval")

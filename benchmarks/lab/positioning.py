@@ -6,7 +6,7 @@ of the upper: right for one data set, wider for several. The extremes that norma
 from collections.abc import Mapping, Sequence
 
 from auditors.metrics.ranking import normalised_rank_scores
-from benchmarks.figures.display import number
+from benchmarks.figures.display import number, with_ends
 from benchmarks.figures.figure import Figure, alone
 from benchmarks.figures.marks import Line, draw_lines, line_key
 from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, spanning, split_evenly
@@ -81,8 +81,7 @@ def _figure(
             return Point(value=None, words="no score")
         between = ends.get(key)
         lower, upper = (None, None) if between is None else ((end - low) / span for end in between)
-        interval = "no interval" if lower is None else f"{number(lower, 2)} to {number(upper, 2)}"
-        words = f"{number(score, 2)} ({interval}), rank sum {number(sums[key], 0)}"
+        words = f"{with_ends(score, lower, upper, 2, without=' (no interval)')}, rank sum {number(sums[key], 0)}"
         return Point(value=score, lower=lower, upper=upper, words=words)
 
     lines = [Line(name=model, points=tuple(point((aspect, model)) for aspect in aspects)) for model in models]

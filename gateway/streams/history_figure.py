@@ -11,7 +11,7 @@ import msgspec
 from auditors.streams.scales import scale_of
 from auditors.structs import combine
 from benchmarks.figures import clock, svg
-from benchmarks.figures.display import number
+from benchmarks.figures.display import between, number, with_ends
 from benchmarks.figures.figure import Figure, Key, alone
 from benchmarks.figures.marks import box_key, dot, key, mark, rule_key
 from benchmarks.figures.panels import Panel, Point, Scale, keep_finite, spanning
@@ -47,15 +47,15 @@ MOMENTS = {
 
 def figure_of(history: History) -> Figure:
     """Return the chart with its legend and notes, as pages, reports and prints show it."""
+    has_means = bool(history.buckets)
+    reading = "Dots are means of periods with intervals of 95 %, each for its period alone. Times are in UTC."
     drawn = svg.in_both_widths(partial(draw, history))
-    if not history.buckets:
-        return Figure(title=_title(history), parts=alone(drawn, "Over time"))
     return Figure(
         title=_title(history),
-        reading="Dots are means of periods with intervals of 95 %, each for its period alone. Times are in UTC.",
-        keys=tuple(_legend(history)),
-        parts=alone(drawn, "Over time", summary(history)),
-        notes=tuple(_notes(history)),
+        reading=reading if has_means else "",
+        keys=tuple(_legend(history)) if has_means else (),
+        parts=alone(drawn, "Over time", summary(history) if has_means else ""),
+        notes=tuple(_notes(history)) if has_means else (),
     )
 
 
@@ -127,7 +127,7 @@ def summary(history: History) -> str:
         low, high, last = (number(value, places) for value in (min(values), max(values), values[-1]))
         parts.append(f"Means from {low} to {high}, the last {last}")
     if (known := history.reference) is not None:
-        parts.append(f"Reference {number(known.lower, places)} to {number(known.upper, places)}")
+        parts.append(f"Reference {between(known.lower, known.upper, places)}")
     if history.alarm_since is not None:
         parts.append(f"Alarm at {clock.format_time(history.alarm_since)}")
     return ". ".join([*parts, evidence_words(history)]) + "."
@@ -168,8 +168,8 @@ def _draw_bands(panel: Panel, history: History) -> None:
             bottom, top = panel.y.at(band.lower), panel.y.at(band.upper)
             height = max(2.0, bottom - top)
             box = {"x": panel.x.start, "y": (top + bottom - height) / 2, "width": panel.x.end - panel.x.start}
-            words = " to ".join(number(end, _places(history)) for end in (band.lower, band.upper))
-            hint(add(panel.group, "rect", class_=kind, height=height, **box), f"{kind}: {words}")
+            words = f"{kind}: {between(band.lower, band.upper, _places(history))}"
+            hint(add(panel.group, "rect", class_=kind, height=height, **box), words)
 
 
 def _draw_axes(panel: Panel, name: str) -> None:
@@ -231,9 +231,8 @@ def _draw_means(panel: Panel, buckets: list[Bucket]) -> None:
 
 def _point(bucket: Bucket) -> Point:
     point = combine(Point, bucket)
-    words = "no value" if point.drawable is None else number(bucket.value, 3)
-    if point.drawable is not None and point.interval is not None:
-        words += f" ({number(bucket.lower, 3)} to {number(bucket.upper, 3)})"
+    lower, upper = point.interval or (None, None)
+    words = "no value" if point.drawable is None else with_ends(bucket.value, lower, upper, 3)
     missing = f", {bucket.n_missing:,} missing" if bucket.n_missing else ""
     period = f"{clock.format_time(bucket.start)} to {clock.format_time(bucket.end)}"
     return msgspec.structs.replace(point, words=f"{period}: {words}, n = {bucket.n:,}{missing}")

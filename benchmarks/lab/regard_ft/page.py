@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from auditors.types import Estimate
-from benchmarks.figures.display import number
+from benchmarks.figures.display import number, with_ends
 from benchmarks.figures.figure import Figure, alone, drawn_as, interval_words
 from benchmarks.figures.marks import Line, draw_lines, line_key
 from benchmarks.figures.panels import Panel, Point, all_numbers, lay_out, spanning
@@ -107,7 +107,7 @@ def _format_number(estimate: Estimate | None) -> str:
         return "–"
     if estimate.value is None:
         return f"undefined: {estimate.reason}"
-    return _with_ends(estimate.value, estimate.lower, estimate.upper)
+    return with_ends(estimate.value, estimate.lower, estimate.upper, PLACES)
 
 
 def _about(estimate: Estimate) -> str:
@@ -119,7 +119,7 @@ def _changed(effect: Effect) -> str:
     if effect.difference is None:
         return effect.reason or "undefined"
     adjusted = "" if effect.adjusted_p_value is None else f", adjusted p {number(effect.adjusted_p_value, 4)}"
-    return f"difference {_with_ends(effect.difference, effect.lower, effect.upper)}{adjusted}"
+    return f"difference {with_ends(effect.difference, effect.lower, effect.upper, PLACES)}{adjusted}"
 
 
 def _reduced(reduction: Reduction | None) -> str:
@@ -128,10 +128,5 @@ def _reduced(reduction: Reduction | None) -> str:
     if reduction.value is None:
         return f"undefined: {reduction.reason}"
     lower, upper = (None if end is None else 100 * end for end in (reduction.lower, reduction.upper))
-    return f"{_with_ends(100 * reduction.value, lower, upper)}{f' ({reduction.reason})' if reduction.reason else ''}"
-
-
-def _with_ends(value: float, lower: float | None, upper: float | None) -> str:
-    if lower is None or upper is None:
-        return number(value, PLACES)
-    return f"{number(value, PLACES)} ({number(lower, PLACES)} to {number(upper, PLACES)})"
+    reason = f" ({reduction.reason})" if reduction.reason else ""
+    return with_ends(100 * reduction.value, lower, upper, PLACES) + reason
