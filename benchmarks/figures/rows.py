@@ -111,10 +111,11 @@ def _draw_rows(panel: Panel, rows: Sequence[Row], places: int, *, kind: str) -> 
                 text(group, x.end, top + 14, label, size=11, class_="soft halo", text_anchor="end")
             else:
                 text(group, x.start - 4, y + 4, str(series + 1), size=10, class_="soft", text_anchor="end")
-                words = number(dot.drawable, places)
-                text(group, x.end + NUMBER, y + 4, words, size=11, room=NUMBER - 4, text_anchor="end")
-            if dot.drawable is None and not is_alone:
-                text(group, x.start + 4, y + 4, "undefined", size=11, class_="soft halo")
+                if dot.drawable is None:
+                    text(group, x.start + 4, y + 4, "undefined", size=11, class_="soft halo")
+                else:
+                    words = number(dot.value, places)
+                    text(group, x.end + NUMBER, y + 4, words, size=11, room=NUMBER - 4, text_anchor="end")
             _draw_mark(group, dot, series, x, y, is_bar=kind == "bar-row")
         top += _height(row)
 
