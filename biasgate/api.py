@@ -94,8 +94,7 @@ class Run:
         return [
             Svg(" · ".join(filter(None, (figure.title, picture.title))), standalone_svg(picture.svg))
             for figure in drawn
-            for part in figure.parts
-            for picture in (*part.pictures, *part.more)
+            for picture in figure.pictures
         ]
 
 

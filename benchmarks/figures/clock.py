@@ -1,16 +1,14 @@
 """Ticks of a time axis: round moments in UTC, each with the time or the date that a reader wants there."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 MINUTE, HOUR, DAY, MONTH = 60, 3600, 86_400, 30 * 86_400
-STEPS = (
-    *(1, 2, 5, 10, 15, 30),
-    *(MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE),
-    *(HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
-    *(DAY, 2 * DAY, 7 * DAY, 14 * DAY),
-)
+SIXTIETHS = (1, 2, 5, 10, 15, 30)
+LONGER = (*(HOUR * n for n in (1, 2, 3, 6, 12)), *(DAY * n for n in (1, 2, 7, 14)))
+STEPS = (*SIXTIETHS, *(MINUTE * n for n in SIXTIETHS), *LONGER)
 """Seconds between two ticks."""
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 12_000)
 """Months between two ticks, where a fortnight is too short."""
@@ -42,39 +40,35 @@ def ticks(start: float, end: float, most: int) -> list[Tick]:
     if not start < end or not _has_date(start) or not _has_date(end):
         return []
     for step in STEPS:
-        first = -(-start // step)
-        n = int(end // step - first) + 1
-        if n <= most:
-            return _label([(first + place) * step for place in range(n)], step)
-    first_month, last_month = (12 * moment.year + moment.month - 1 for moment in (_at(start), _at(end)))
+        moments = range(int(-(-start // step) * step), int(end) + 1, step)
+        if len(moments) <= most:
+            return _label(moments, step)
+    first, last = (12 * moment.year + moment.month - 1 for moment in (_at(start), _at(end)))
     for step in MONTHS:
-        months = range(-(-first_month // step) * step, last_month + 1, step)
-        moments = [(datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) - START).total_seconds() for month in months]
-        within = [at for at in moments if start <= at <= end]
+        months = range(-(-first // step) * step, last + 1, step)
+        dates = [datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp() for month in months]
+        within = [int(at) for at in dates if start <= at <= end]
         if len(within) <= most:
             return _label(within, step * MONTH)
     return []
 
 
-def _label(moments: list[float], step: int) -> list[Tick]:
+def _label(moments: Sequence[int], step: int) -> list[Tick]:
+    """Return the ticks with their words and, on a line of its own where it changes, the day or the year."""
     labels, before = [], ""
-    for at in moments:
-        words, line = _words(_at(at), step)
-        labels.append(Tick(at, words, line if line != before else ""))
+    for then in map(_at, moments):
+        month, year = NAMES[then.month - 1], str(then.year)
+        if step >= 12 * MONTH:
+            words, line = year, ""
+        elif step >= MONTH:
+            words, line = month, year
+        elif step >= DAY:
+            words, line = f"{then.day} {month}", year
+        else:
+            words, line = (f"{then:%H:%M:%S}" if step < MINUTE else f"{then:%H:%M}"), _date(then)
+        labels.append(Tick(then.timestamp(), words, line if line != before else ""))
         before = line
     return labels
-
-
-def _words(then: datetime, step: int) -> tuple[str, str]:
-    """Return the words at a tick and, for a line of its own, the day or the year, for ticks `step` seconds apart."""
-    month, year = NAMES[then.month - 1], str(then.year)
-    if step >= 12 * MONTH:
-        return year, ""
-    if step >= MONTH:
-        return month, year
-    if step >= DAY:
-        return f"{then.day} {month}", year
-    return (f"{then:%H:%M:%S}" if step < MINUTE else f"{then:%H:%M}"), _date(then)
 
 
 def _has_date(at: float) -> bool:

@@ -19,6 +19,17 @@ def signed(value: float | None, places: int = 1) -> str:
     return f"+{text}" if value is not None and text.strip("0.,−") and value > 0 else text
 
 
+def between(lower: float | None, upper: float | None, places: int = 1) -> str:
+    """Return the ends of an interval; empty without an interval."""
+    return "" if lower is None or upper is None else f"{number(lower, places)} to {number(upper, places)}"
+
+
+def with_ends(value: float | None, lower: float | None, upper: float | None, places: int = 1, without: str = "") -> str:
+    """Return the number with its interval in brackets, or followed by `without`."""
+    ends = between(lower, upper, places)
+    return number(value, places) + (f" ({ends})" if ends else without)
+
+
 def group_words(extra: Mapping[str, Any]) -> list[str]:
     """Return the groups that a spread over groups favours, and the test of a difference between them."""
     named = {"most_normal": "most normal", "preferred": "preferred"}

@@ -2,21 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from math import cos, pi, sin
+from typing import Any
 
-from benchmarks.figures.colours import diverging, ink_class, ink_on
-from benchmarks.figures.display import number
+import msgspec
+
 from benchmarks.figures.figure import Key
-from benchmarks.figures.panels import Measure, Scale
-from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, points, text, width_of
+from benchmarks.figures.panels import Panel, Point, Scale
+from benchmarks.figures.svg import Element, add, canvas, hint, markup, paragraph, points, text
 
 N_COLOURS = 6
 """Classes series-0 to series-5 of figures.css; later runs use them again, with another mark and dash."""
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "4 4")
 SIDES = (0, 4, 3, 5, 6)
 """Numbers of corners of the marks, for one series after another; 0 is a disc."""
-HATCH_STEP = 7.0
-KEY_WIDTH, TILE_WIDTH, KEY_HEIGHT = 36.0, 26.0, 16.0
-"""Width of a key's picture, the smaller width of a tile's picture, and the height of both."""
+BESIDE = 7.0
+"""Pixels between the points of two lines on one place."""
+KEY_WIDTH, KEY_HEIGHT = 36.0, 16.0
+"""Size of a key's picture."""
 
 
 def style(series: int) -> str:
@@ -36,34 +38,67 @@ def mark(parent: Element | None, series: int, x: float, y: float, *, radius: flo
     return add(parent, "polygon", class_=f"mark {style(series)}", points=points(corners))
 
 
-def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool) -> None:
-    """Draw an interval, if it is not None, with a bar at both ends. `at`: its pixel on the other axis."""
+def whisker(
+    parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool, kind: str = ""
+) -> None:
+    """Draw an interval, if it is not None, with a bar at each end that the scale holds. `at`: its pixel on the other
+    axis; `kind`: "thin" is for many beside each other.
+    """
     if ends is None:
         return
     low, high = map(scale.at, ends)
+    bars, half = [scale.at(end) for end in ends if scale.holds(end)], 2 if kind else 3
     if is_upright:
-        path = f"M{at - 3:.2f} {low:.2f}h6M{at:.2f} {low:.2f}V{high:.2f}M{at - 3:.2f} {high:.2f}h6"
+        path = f"M{at:.2f} {low:.2f}V{high:.2f}" + "".join(f"M{at - half:.2f} {bar:.2f}h{2 * half}" for bar in bars)
     else:
-        path = f"M{low:.2f} {at - 3:.2f}v6M{low:.2f} {at:.2f}H{high:.2f}M{high:.2f} {at - 3:.2f}v6"
-    add(parent, "path", class_="whisker", d=path)
+        path = f"M{low:.2f} {at:.2f}H{high:.2f}" + "".join(f"M{bar:.2f} {at - half:.2f}v{2 * half}" for bar in bars)
+    add(parent, "path", class_=f"whisker {kind}".rstrip(), d=path)
 
 
-def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], y_scale: Scale) -> None:
-    """Draw points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
-    from the left, the number there, and its text for a reader who points at it; `y_scale`: the vertical scale.
+def dot(group: Element, series: int, x: float, point: Point, y_scale: Scale, about: str = "", **style: Any) -> float:
+    """Draw a defined number with its upright interval, its words after `about` being its hint; return its pixel
+    from the top. `style`: `radius` of the mark, `kind` of the interval.
     """
-    defined = [
-        (x, y_scale.at(value), measure, words)
-        for x, measure, words in places
-        if (value := measure.drawable) is not None
-    ]
-    line = {"points": points([(x, y) for x, y, *_ in defined]), "stroke_dasharray": dash(series)}
-    add(parent, "polyline", class_=f"outline line {style(series)}", **line)
-    for x, y, measure, words in defined:
-        group = add(parent, "g", data_series=str(series))
-        hint(group, words)
-        whisker(group, y_scale, measure.interval, x, is_upright=True)
-        mark(group, series, x, y)
+    y = y_scale.at(point.value or 0.0)
+    hint(group, about + point.words)
+    whisker(group, y_scale, point.interval, x, is_upright=True, kind=style.pop("kind", ""))
+    mark(group, series, x, y, **style)
+    return y
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a run or a model: a point a place, also where it is undefined."""
+
+    name: str
+    points: tuple[Point, ...]
+
+    def describe(self, heads: Iterable[str]) -> str:
+        """Return all points in words. `heads`: names of the places."""
+        pairs = zip(heads, self.points, strict=True)
+        return f"{self.name}: " + ", ".join(f"{head} {point.words}" for head, point in pairs)
+
+
+def draw_lines(
+    panel: Panel, heads: Sequence[tuple[float, str]], lines: Sequence[Line], *, room: float, first: int = 0
+) -> None:
+    """Draw lines over named places of `panel.x`, `room` pixels wide each, the points of a place beside each other so
+    that no interval hides another; undefined points are left out. `first`: number of the first line in the legend.
+    """
+    panel.axis_left(panel.y.ticks())
+    for at, words in heads:
+        place = panel.x.at(at), panel.y.start + 16
+        paragraph(panel.group, *place, words, room=room, most=2, size=9, class_="strong", text_anchor="middle")
+    beside = min(BESIDE, (room - 10) / max(1, len(lines)))
+    for number, line in enumerate(lines):
+        series, shift = first + number, beside * (number - (len(lines) - 1) / 2)
+        pairs = zip(heads, line.points, strict=True)
+        defined = [(panel.x.at(at) + shift, words, p) for (at, words), p in pairs if p.drawable is not None]
+        joined = points([(x, panel.y.at(p.value or 0.0)) for x, _, p in defined])
+        dashed = {"points": joined, "stroke_dasharray": dash(series)}
+        add(panel.group, "polyline", class_=f"outline line {style(series)}", **dashed)
+        for x, words, point in defined:
+            group = add(panel.group, "g", data_series=str(series))
+            dot(group, series, x, point, panel.y, f"{line.name}, {words}: ")
 
 
 def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
@@ -71,6 +106,17 @@ def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
     swatch = canvas(width, KEY_HEIGHT, None)
     swatch.extend(shapes)
     return Key(svg=markup(swatch), words=words)
+
+
+def box_key(kind: str, words: str, height: float = 14.0) -> Key:
+    """Return the entry of boxes of a class."""
+    return key(words, add(None, "rect", class_=kind, x=1, y=15 - height, width=34, height=height))
+
+
+def rule_key(kind: str, words: str, *, is_upright: bool = True) -> Key:
+    """Return the entry of lines of a class."""
+    ends = {"x1": 18, "x2": 18, "y1": 1, "y2": 15} if is_upright else {"x1": 3, "x2": 33, "y1": 8, "y2": 8}
+    return key(words, add(None, "line", class_=kind, **ends))
 
 
 def line_key(series: int, name: str) -> Key:
@@ -82,74 +128,3 @@ def bar_key(series: int, name: str) -> Key:
     """Return the entry of a run drawn as bars, with the number that its bars carry."""
     bar = add(None, "rect", class_=f"bar-fill {style(series)}", x=14, y=3, width=22, height=10)
     return key(name, text(None, 0, 12, str(series + 1), size=11), bar)
-
-
-def _box(parent: Element | None, fill: str | None, **place: float) -> Element:
-    if fill is None:
-        return add(parent, "rect", class_="undefined", fill="none", **place)
-    return add(parent, "rect", fill=fill, **place)
-
-
-def tile_key(fill: str | None, words: str, *, is_hatched: bool = False, sign: str = "") -> Key:
-    """Return the entry of tiles with the colour `fill`; None: of undefined tiles."""
-    size = {"x": 0.5, "y": 0.5, "width": TILE_WIDTH - 1, "height": KEY_HEIGHT - 1}
-    shapes = [_box(None, fill, **size)]
-    if fill and is_hatched:
-        shapes.append(hatch(None, 0, 0, TILE_WIDTH, KEY_HEIGHT, ink_on(fill)))
-    if sign:
-        shapes.append(text(None, TILE_WIDTH / 2, 12, sign, text_anchor="middle", class_="soft"))
-    return key(words, *shapes, width=TILE_WIDTH)
-
-
-def tile(
-    group: Element,
-    corner: tuple[float, float],
-    size: tuple[float, float],
-    fill: str | None,
-    lines: Sequence[tuple[str, float]],
-    *,
-    is_hatched: bool = False,
-) -> None:
-    """Draw a box with two or three lines of text (words, font size), each on a plate that covers the hatching.
-    `corner`: upper left; `size`: width and height; `fill`: None for an undefined tile.
-    """
-    (x, y), (width, height) = corner, size
-    place = {"x": x, "y": y, "width": width, "height": height}
-    _box(group, fill, **place)
-    if fill and is_hatched:
-        hatch(group, x, y, width, height, ink_on(fill))
-    middle, baseline = x + width / 2, y + (20 if len(lines) == 2 else 15)
-    for words, font in lines:
-        line = fitted(words, width, font)
-        if fill and is_hatched:
-            plate = {"x": middle - width_of(line, font) / 2, "width": width_of(line, font)}
-            add(group, "rect", fill=fill, y=baseline - font + 1, height=font + 1, **plate)
-        ink = "soft" if fill is None else ink_class(fill)
-        text(group, middle, baseline, line, size=font, text_anchor="middle", class_=ink)
-        baseline += 13
-
-
-def hatch(parent: Element | None, x: float, y: float, width: float, height: float, ink: str) -> Element:
-    """Draw lines that fall to the left, each cut at the box: an SVG pattern would need an id."""
-    path, start = [], HATCH_STEP
-    while start < width + height:
-        right, left = min(start, width), max(0.0, start - height)
-        path.append(f"M{x + right:.2f} {y + start - right:.2f}L{x + left:.2f} {y + start - left:.2f}")
-        start += HATCH_STEP
-    return add(parent, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.25, fill="none")
-
-
-def colour_key(ends: Sequence[float], words: str, *, step_width: float, places: int = 0) -> Key:
-    """Return the entry of a colour scale from the first to the last of `ends`, with each of them as a number below."""
-    low, high, steps = ends[0], ends[-1], 30
-    width = steps * step_width
-    bar = canvas(width + 20, 32, f"colour scale from {number(low, places)} to {number(high, places)}")
-    for step in range(steps):
-        fill = diverging(low + (step + 0.5) / steps * (high - low), low, high)
-        add(bar, "rect", x=10 + step * step_width, y=0, width=step_width, height=16, fill=fill)
-    for end in ends:
-        label = number(end, places)
-        half = width_of(label, 11) / 2
-        x = min(max(10 + (end - low) / (high - low) * width, half), width + 20 - half)
-        text(bar, x, 29, label, size=11, text_anchor="middle")
-    return Key(svg=markup(bar), words=words)

@@ -1,12 +1,12 @@
 """Scales, numbers with intervals, and panels: the place of a number in a picture, and the axes around it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from benchmarks.figures.display import number
-from benchmarks.figures.svg import Element, add, canvas, fitted, hint, text
+from benchmarks.figures.svg import Element, add, canvas, text
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
 """Distances between two ticks, times a power of ten."""
@@ -28,82 +28,110 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high
 
+    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+        """Return 2 to `most` round numbers of the scale with their words."""
+        values, places = ticks(self.low, self.high, most)
+        return [(value, number(value, places)) for value in values]
 
-class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    @property
+    def places(self) -> int:
+        """Decimals of the ticks."""
+        return ticks(self.low, self.high)[1]
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
     """A number with its interval, in the unit of its metric; undefined where `value` is None, NaN or infinite."""
 
     value: float | None
     lower: float | None = None
     upper: float | None = None
+    words: str = ""
+    """Text shown to a reader who points at the number."""
 
     @property
     def drawable(self) -> float | None:
-        return drop_infinite(self.value)
+        return next(iter(keep_finite([self.value])), None)
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """Return both ends of the interval; None unless both can be drawn."""
-        return interval_between(self.lower, self.upper)
-
-
-class Point(Measure, frozen=True, kw_only=True):
-    """A number that a reader can point at."""
-
-    words: str
-    """Text shown to a reader who points at the number."""
+        ends = keep_finite((self.lower, self.upper))
+        return (ends[0], ends[1]) if len(ends) == 2 else None
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """A box of a picture, in pixels, and the lines and axes that fill it."""
+    """A box of a picture that two scales span: `x` from left to right, `y` from bottom to top or down the rows."""
 
     group: Element
-    left: float
-    right: float
-    top: float
-    bottom: float
+    x: Scale
+    y: Scale
 
-    def draw_upright(self, kind: str, x: float) -> None:
-        """Draws a line of class `kind` from top to bottom."""
-        add(self.group, "line", class_=kind, x1=x, x2=x, y1=self.top, y2=self.bottom)
+    def upright(self, kind: str, value: float) -> Element:
+        """Draw a line of class `kind` at a value of `x`, over the whole height."""
+        at = self.x.at(value)
+        return add(self.group, "line", class_=kind, x1=at, x2=at, y1=self.y.start, y2=self.y.end)
 
-    def draw_level(self, kind: str, y: float) -> None:
-        """Draws a line of class `kind` from left to right."""
-        add(self.group, "line", class_=kind, x1=self.left, x2=self.right, y1=y, y2=y)
+    def level(self, kind: str, value: float) -> Element:
+        """Draw a line of class `kind` at a value of `y`, over the whole width."""
+        at = self.y.at(value)
+        return add(self.group, "line", class_=kind, x1=self.x.start, x2=self.x.end, y1=at, y2=at)
 
-    def draw_axis_below(self, scale: Scale, values: Sequence[float], places: int) -> None:
-        """Draws an upright line at each value, with the value below it."""
-        for value in values:
-            self.draw_upright("ring", scale.at(value))
-            words = number(value, places)
-            text(self.group, scale.at(value), self.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
+    def axis_below(self, ticks: Iterable[tuple[float, str]]) -> None:
+        """Draw an upright line at each value, with its words below it."""
+        bottom = max(self.y.start, self.y.end) + 15
+        for value, words in ticks:
+            self.upright("ring", value)
+            text(self.group, self.x.at(value), bottom, words, size=10, class_="soft", text_anchor="middle")
 
-    def draw_axis_left(self, scale: Scale, values: Sequence[float], places: int, room: float = math.inf) -> None:
-        """Draws a level line at each value, with the value left of it, cut to `room` pixels."""
-        for value in values:
-            y, words = scale.at(value), fitted(number(value, places), room, 10)
-            self.draw_level("ring", y)
-            text(self.group, self.left - 6, y + 4, words, size=10, class_="soft", text_anchor="end")
+    def axis_left(self, ticks: Iterable[tuple[float, str]], room: float = math.inf) -> None:
+        """Draw a level line at each value, with its words left of it, cut to `room` pixels."""
+        for value, words in ticks:
+            self.level("ring", value)
+            place = self.x.start - 6, self.y.at(value) + 4
+            text(self.group, *place, words, size=10, room=room, class_="soft", text_anchor="end")
+
+
+def spanning(
+    values: Iterable[float | None],
+    start: float,
+    end: float,
+    *,
+    room: float = 0.0,
+    low: float = -math.inf,
+    high: float = math.inf,
+    least: float = 0.0,
+) -> Scale:
+    """Return a scale of what is seen, or from `low` to `high` where no value can be drawn. `room`: at either end, as a
+    share of the span, but not beyond `low` and `high` if no value is; `least`: the least span, within these.
+    """
+    seen = keep_finite(values) or [low, high]
+    first, last = min(seen), max(seen)
+    more = max(room * (last - first), (least - (last - first)) / 2)
+    below, above = min(first, max(low, first - more)), max(last, min(high, last + more))
+    above = max(above, min(high, below + least))
+    below = min(below, max(low, above - least))
+    if above <= below:
+        below, above = below - 1.0, above + 1.0
+    return Scale(low=below, high=above, start=start, end=end)
 
 
 def lay_out(
     headings: Sequence[str], *, columns: int, size: tuple[float, float], gap: float, room: float, label: str
-) -> tuple[Element, Iterator[tuple[Element, float, float]]]:
+) -> tuple[Element, list[tuple[Element, float, float]]]:
     """Return a picture of panels in lines of `columns`, and the group of each panel with its left and upper edge, in
     pixels. `size`: width and height of a panel; `gap`: between panels; `room`: widest heading; `label`: read out.
     """
     columns = min(columns, len(headings))
     n_lines = -(-len(headings) // columns)
-    width, height = (n * length + (n - 1) * gap for n, length in zip((columns, n_lines), size, strict=True))
+    width, height = (n * (length + gap) - gap for n, length in zip((columns, n_lines), size, strict=True))
     picture = canvas(width, height, label)
-
-    def groups() -> Iterator[tuple[Element, float, float]]:
-        for place, heading in enumerate(headings):
-            x, y = place % columns * (size[0] + gap), place // columns * (size[1] + gap)
-            group = add(picture, "g", class_="panel", data_panel=heading)
-            hint(text(group, x, y + 12, fitted(heading, room, 13), size=13, class_="strong"), heading)
-            yield group, x, y
-
-    return picture, groups()
+    groups = []
+    for place, heading in enumerate(headings):
+        x, y = place % columns * (size[0] + gap), place // columns * (size[1] + gap)
+        group = add(picture, "g", class_="panel", data_panel=heading)
+        text(group, x, y + 12, heading, size=13, room=room, class_="strong")
+        groups.append((group, x, y))
+    return picture, groups
 
 
 def split_evenly(n: int, most: int) -> list[range]:
@@ -114,25 +142,14 @@ def split_evenly(n: int, most: int) -> list[range]:
     return [range(first, min(first + length, n)) for first in range(0, n, length)]
 
 
-def drop_infinite(value: float | None) -> float | None:
-    """Return the number; None if it cannot be drawn, as it is NaN or infinite."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def keep_finite(values: Iterable[float | None]) -> list[float]:
     """Return the numbers that can be drawn."""
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def all_numbers(measures: Iterable[Measure]) -> list[float]:
+def all_numbers(points: Iterable[Point]) -> list[float]:
     """Return the values and the ends of intervals that can be drawn."""
-    return keep_finite(end for measure in measures for end in (measure.value, measure.lower, measure.upper))
-
-
-def interval_between(lower: float | None, upper: float | None) -> tuple[float, float] | None:
-    """Return both ends; None unless both can be drawn."""
-    ends = keep_finite((lower, upper))
-    return (ends[0], ends[1]) if len(ends) == 2 else None
+    return keep_finite(end for point in points for end in (point.value, point.lower, point.upper))
 
 
 def ticks(low: float, high: float, most: int = 6) -> tuple[list[float], int]:

@@ -1,7 +1,10 @@
 """Small pieces of SVG for a page: rounded numbers, escaped text, no ids, so that figures cannot disturb each other."""
 
 import re
+from bisect import bisect
 from collections.abc import Callable
+from math import inf
+from typing import Any
 from unicodedata import east_asian_width
 from xml.etree import ElementTree as ET
 
@@ -42,8 +45,9 @@ def kind_of(width: float) -> str:
 
 def nothing(width: float, label: str, words: str) -> str:
     """A picture of words that say why there is nothing to draw."""
-    picture = canvas(width, 24, label, kind=kind_of(width))
-    text(picture, 0, 16, words, size=13, class_="soft")
+    n_lines = len(wrapped(words, width - 2, 13))
+    picture = canvas(width, 17.0 * n_lines + 7, label, description=words, kind=kind_of(width))
+    paragraph(picture, 0, 15, words, room=width - 2, size=13, class_="soft")
     return markup(picture)
 
 
@@ -55,8 +59,37 @@ def add(parent: Element | None, tag: str, words: str | None = None, /, **attribu
     return child
 
 
-def text(parent: Element | None, x: float, y: float, words: str, *, size: float = 12, **attributes: str) -> Element:
-    return add(parent, "text", words, x=x, y=y, font_size=size, **attributes)
+def text(
+    parent: Element | None, x: float, y: float, words: str, *, size: float = 12, room: float = inf, **attributes: Any
+) -> Element:
+    """Add a line of text, cut to `room` pixels; a reader who points at a cut line sees all of it."""
+    line = fitted(words, room, size)
+    drawn = add(parent, "text", line, x=x, y=y, font_size=size, **attributes)
+    if line != words:
+        hint(drawn, words)
+    return drawn
+
+
+def paragraph(
+    parent: Element,
+    x: float,
+    y: float,
+    words: str,
+    *,
+    room: float,
+    most: int | None = None,
+    size: float = 12,
+    rise: float = 0.0,
+    whole: str = "",
+    **attributes: Any,
+) -> None:
+    """Add lines of at most `room` pixels: the first at `y` where `rise` is 0, the last where it is 1. `whole`: shown to
+    a reader who points at them, if not the words.
+    """
+    lines = wrapped(words, room, size, most)
+    for place, line in enumerate(lines):
+        drawn = text(parent, x, y + 1.3 * size * (place - rise * (len(lines) - 1)), line, size=size, **attributes)
+        hint(drawn, whole or words)
 
 
 def hint(parent: Element, words: str) -> None:
@@ -90,13 +123,8 @@ def fitted(words: str, width: float, size: float) -> str:
     """The words, cut with an ellipsis where they are wider than `width` pixels."""
     if width_of(words, size) <= width:
         return words
-    n_letters, ems = 0, 0.0
-    for letter in words:  # added up as in width_of, so that nothing is rounded otherwise
-        ems += _ems(letter)
-        if size * (ems + _ems("…")) > width:
-            break
-        n_letters += 1
-    return words[:n_letters].rstrip() + "…"
+    n_letters = bisect(range(len(words)), width, key=lambda n: width_of(words[:n] + "…", size)) - 1
+    return words[: max(0, n_letters)].rstrip() + "…"
 
 
 def wrapped(words: str, width: float, size: float, most: int | None = None) -> list[str]:

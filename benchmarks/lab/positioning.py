@@ -5,14 +5,12 @@ of the upper: right for one data set, wider for several. The extremes that norma
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from auditors.metrics.ranking import normalised_rank_scores
-from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture
-from benchmarks.figures.marks import draw_series, line_key
-from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, split_evenly, ticks
-from benchmarks.figures.svg import Element, add, canvas, hint, in_both_widths, kind_of, markup, nothing, text, wrapped
+from benchmarks.figures.display import number, with_ends
+from benchmarks.figures.figure import Figure, alone
+from benchmarks.figures.marks import Line, draw_lines, line_key
+from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, spanning, split_evenly
+from benchmarks.figures.svg import canvas, in_both_widths, kind_of, markup, nothing
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL
 from benchmarks.reporting.leaderboard import Leaderboard
@@ -21,8 +19,6 @@ BLOCK_LEFT, BLOCK_RIGHT, BLOCK_TOP, BLOCK_FOOT = 34.0, 10.0, 12.0, 34.0
 BLOCK_HEIGHT, BLOCK_GAP = 280.0, 14.0
 LEAST_WIDTH = 76.0
 """Least width of an aspect; aspects that do not fit in a row continue in blocks below each other."""
-BESIDE = 7.0
-"""Pixels between the points of two models on one aspect, so that their intervals do not hide each other."""
 MOST_LINES = 8
 """Models in one plot."""
 READING = (
@@ -79,14 +75,13 @@ def _figure(
     scores = normalised_rank_scores(sums)
     low, span = min(sums.values(), default=0.0), max(sums.values(), default=0.0) - min(sums.values(), default=0.0)
 
-    def point(key: Key) -> Point | None:
+    def point(key: Key) -> Point:
         score = scores.get(key)
         if score is None:
-            return None
+            return Point(value=None, words="no score")
         between = ends.get(key)
         lower, upper = (None, None) if between is None else ((end - low) / span for end in between)
-        interval = "no interval" if lower is None else f"{number(lower, 2)} to {number(upper, 2)}"
-        words = f"{number(score, 2)} ({interval}), rank sum {number(sums[key], 0)}"
+        words = f"{with_ends(score, lower, upper, 2, without=' (no interval)')}, rank sum {number(sums[key], 0)}"
         return Point(value=score, lower=lower, upper=upper, words=words)
 
     lines = [Line(name=model, points=tuple(point((aspect, model)) for aspect in aspects)) for model in models]
@@ -97,54 +92,25 @@ def _figure(
         title=title,
         reading=READING,
         keys=tuple(line_key(series, line.name) for series, line in enumerate(lines)),
-        parts=(Part(pictures=(Picture(title="", reading="", svg=svg),)),),
+        parts=alone(svg),
         notes=(*notes, f"No scores: {ALL_EQUAL}.") if is_equal else tuple(notes),
     )
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One model: an entry an aspect, None where it has no score."""
-
-    name: str
-    points: tuple[Point | None, ...]
-
-
 def draw_aspects(aspects: Sequence[str], lines: Sequence[Line], *, label: str, width: float) -> str:
     """Draw models over aspects as SVG, as Figure 1 of "No LLM is Free From Bias"; `label` gets all points in words."""
-    numbers = all_numbers(point for line in lines for point in line.points if point is not None)
-    label = ". ".join([label, *(f"{line.name}: {_describe(aspects, line)}" for line in lines)])
+    numbers = all_numbers(point for line in lines for point in line.points)
+    label = ". ".join([label, *(line.describe(aspects) for line in lines)])
     if not numbers:
         return nothing(width, label, "no model has a score")
     blocks = split_evenly(len(aspects), max(1, int((width - BLOCK_LEFT - BLOCK_RIGHT) / LEAST_WIDTH)))
     height = len(blocks) * (BLOCK_HEIGHT + BLOCK_GAP) - BLOCK_GAP
     picture = canvas(width, height, label, kind=kind_of(width))
+    across = Scale(low=0.0, high=max(map(len, blocks)), start=BLOCK_LEFT, end=width - BLOCK_RIGHT)
     for place, block in enumerate(blocks):
         top = place * (BLOCK_HEIGHT + BLOCK_GAP)
-        ends = {"start": top + BLOCK_HEIGHT - BLOCK_FOOT, "end": top + BLOCK_TOP}
-        down = Scale(low=min(0.0, *numbers), high=max(1.0, *numbers), **ends)
-        _draw_block(picture, [aspects[at] for at in block], lines, block, down, width)
+        down = spanning([0.0, 1.0, *numbers], top + BLOCK_HEIGHT - BLOCK_FOOT, top + BLOCK_TOP)
+        heads = [(at + 0.5, aspects[aspect]) for at, aspect in enumerate(block)]
+        of_block = [Line(name=line.name, points=line.points[block.start : block.stop]) for line in lines]
+        draw_lines(Panel(group=picture, x=across, y=down), heads, of_block, room=across.at(1.0) - across.start)
     return markup(picture)
-
-
-def _describe(aspects: Sequence[str], line: Line) -> str:
-    pairs = zip(aspects, line.points, strict=True)
-    return ", ".join(f"{aspect} {'no score' if point is None else point.words}" for aspect, point in pairs)
-
-
-def _draw_block(
-    picture: Element, aspects: Sequence[str], lines: Sequence[Line], block: range, down: Scale, width: float
-) -> None:
-    box = Panel(group=picture, left=BLOCK_LEFT, right=width - BLOCK_RIGHT, top=down.end, bottom=down.start)
-    column = (box.right - box.left) / len(aspects)
-    middles = [box.left + (at + 0.5) * column for at in range(len(aspects))]
-    box.draw_axis_left(down, *ticks(down.low, down.high))
-    for middle, aspect in zip(middles, aspects, strict=True):
-        for place, words in enumerate(wrapped(aspect, column, 9, most=2)):
-            y = box.bottom + 16 + 12 * place
-            hint(text(picture, middle, y, words, size=9, class_="strong", text_anchor="middle"), aspect)
-    beside = min(BESIDE, (column - 10) / max(1, len(lines)))
-    for series, line in enumerate(lines):
-        shift = beside * (series - (len(lines) - 1) / 2)
-        points = zip(middles, aspects, (line.points[at] for at in block), strict=True)
-        places = [(x + shift, p, f"{line.name}, {aspect}: {p.words}") for x, aspect, p in points if p is not None]
-        draw_series(add(picture, "g"), series, places, down)

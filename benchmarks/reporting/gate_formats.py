@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from auditors.text.visible import visible_line
-from benchmarks.figures.display import number
+from benchmarks.figures.display import between, number
 from benchmarks.reporting.gate import Verdict
 from benchmarks.reporting.markdown import table
 
@@ -96,9 +96,7 @@ def _describe(check: Verdict) -> str:
 
 
 def _ends(verdict: Verdict) -> str:
-    if verdict.estimate is None or verdict.estimate.lower is None:
-        return ""
-    return f"{number(verdict.estimate.lower, places=2)} to {number(verdict.estimate.upper, places=2)}"
+    return "" if verdict.estimate is None else between(verdict.estimate.lower, verdict.estimate.upper, 2)
 
 
 def _row(verdict: Verdict) -> Sequence[object]:

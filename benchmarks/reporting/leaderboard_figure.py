@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.figures.dots import Chart, Dot, draw
-from benchmarks.figures.figure import Figure, Part, Picture, format_estimate
+from benchmarks.figures.figure import Figure, Part, Picture, drawn_as, format_estimate
+from benchmarks.figures.rows import Chart, Dot, draw
 from benchmarks.figures.svg import NARROW
 from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
 from benchmarks.run.result import Result
@@ -50,8 +50,7 @@ def _picture(suite: Suite, runs: Mapping[str, Result], order: Sequence[str]) -> 
 
 def _dot(model: str, result: Result, suite: Suite) -> Dot:
     headline = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
-    gone = not_assessable(result, headline)
-    if gone is not None or headline is None or headline.value is None:
-        return Dot(name=model, value=None, words=gone.lower() if gone else format_estimate(headline))
+    if (gone := not_assessable(result, headline)) is not None:
+        return Dot(name=model, value=None, words=gone.lower())
     words = format_estimate(headline, places(suite.name, suite.headline.metric))
-    return Dot(name=model, value=headline.value, lower=headline.lower, upper=headline.upper, words=words)
+    return drawn_as(Dot, headline, name=model, words=words)

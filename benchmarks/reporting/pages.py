@@ -4,10 +4,10 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
-import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import group_words, number, signed
+from benchmarks.figures.panels import Scale as Across
 from benchmarks.reporting.headline import chance_words, heading, part, places
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import shown_fields
@@ -16,29 +16,11 @@ from benchmarks.suites.protocol import Scale
 BAR_WIDTH = 132
 
 
-class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """Positions in pixels of a single interval bar; None if there is nothing to draw."""
-
-    value: float | None
-    lower: float | None
-    upper: float | None
-    ideal: float | None
-
-
-def bar(estimate: Estimate, scale: Scale) -> Bar:
-    return Bar(
-        value=_position(estimate.value, scale),
-        lower=_position(estimate.lower, scale),
-        upper=_position(estimate.upper, scale),
-        ideal=_position(scale.ideal, scale),
-    )
-
-
-def _position(value: float | None, scale: Scale) -> float | None:
-    if value is None:
-        return None
-    share = (value - scale.low) / (scale.high - scale.low)
-    return round(4 + min(1.0, max(0.0, share)) * (BAR_WIDTH - 8), 2)
+def bar(estimate: Estimate, scale: Scale) -> dict[str, float | None]:
+    """Return positions in pixels of a single interval bar; None if there is nothing to draw."""
+    across = Across(low=scale.low, high=scale.high, start=4.0, end=BAR_WIDTH - 4.0)
+    drawn = {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper, "ideal": scale.ideal}
+    return {name: None if value is None else round(across.at(value), 2) for name, value in drawn.items()}
 
 
 def _detail(estimate: Estimate) -> str:
@@ -54,7 +36,9 @@ def standalone_svg(svg: str) -> str:
     start = drawing.index(">") + 1
     rules = "\n".join(template(name).render() for name in ("palette.css", "figures.css")).splitlines()
     styles = "\n".join(rule for rule in rules if not rule.startswith("@media"))
-    return f"{drawing[:start]}<style>text {{ font-family: sans-serif }} {styles}</style>{drawing[start:]}"
+    return (
+        f"{drawing[:start]}<style>svg {{ background: #fff; font-family: sans-serif }} {styles}</style>{drawing[start:]}"
+    )
 
 
 @cache

@@ -30,29 +30,23 @@ class Share(Protocol):
 
 def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Share]]) -> "Figure":
     """Takes milliseconds: for a thread. The first MOST_OUTLINES evaluators are drawn: the share of each identity."""
-    from benchmarks.figures.radar import Outline, Spoke, polygon  # a worker starts without the benchmarks
+    from benchmarks.figures.figure import drawn_as  # a worker starts without the benchmarks
+    from benchmarks.figures.marks import Line
+    from benchmarks.figures.panels import Point
+    from benchmarks.figures.radar import Spoke, polygon
 
     identities = sorted({identity for evaluator in evaluators.values() for identity in evaluator})
     sizes = {axis: sum(other == axis for other, _ in identities) for axis, _ in identities}
     spokes = [Spoke(label=words(name), axis=words(axis), even=1 / sizes[axis]) for axis, name in identities]
     outlines = [
-        Outline(name=name, estimates=tuple(_estimate(identity, shares.get(identity)) for identity in identities))
+        Line(name=name, points=tuple(drawn_as(Point, _estimate(shares.get(identity))) for identity in identities))
         for name, shares in list(evaluators.items())[:MOST_OUTLINES]
     ]
     return polygon(title, spokes, outlines)
 
 
-def _estimate(identity: Identity, share: Share | None) -> Estimate | None:
+def _estimate(share: Share | None) -> Estimate | None:
     if share is None:
         return None
-    axis, name = identity
-    return Estimate(
-        metric="selection_share",
-        axis=axis,
-        group=name,
-        value=share.value,
-        lower=share.lower,
-        upper=share.upper,
-        n=share.n,
-        reason=None if share.value is not None else "no choice yet",
-    )
+    value, lower, upper = share.value, share.lower, share.upper
+    return Estimate(metric="shares", value=value, lower=lower, upper=upper, n=share.n, reason="no choice yet")

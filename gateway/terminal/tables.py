@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from auditors.text.visible import visible_line
 from auditors.types import Estimate
-from benchmarks.figures.display import group_words, number
+from benchmarks.figures.display import between, group_words, number
 from benchmarks.reporting.headline import Card, cards, chance_words, places
 from benchmarks.run.estimation import MARK, mark
 from benchmarks.run.result import Result
@@ -102,13 +102,12 @@ def _row(
     estimate: Estimate, decimals: int, planted: Callable[[Estimate], float | None] | None, reasons: Mapping[str, str]
 ) -> list[str]:
     keys = [estimate.axis or "all", estimate.group or "", estimate.reference or "", estimate.subset or ""]
-    ends = "" if estimate.lower is None else f"{number(estimate.lower, decimals)} to {number(estimate.upper, decimals)}"
     axis = " / ".join(key for key in keys if key)
     return [
         estimate.metric,
         axis,
         "undefined" if estimate.value is None else number(estimate.value, decimals) + mark(estimate),
-        ends,
+        between(estimate.lower, estimate.upper, decimals),
         *([] if planted is None else [_format_planted(planted(estimate), decimals)]),
         str(estimate.n),
         str(estimate.n_excluded),

@@ -1,18 +1,13 @@
 """An evaluation as a self-contained page, or its picture alone: Figure 5 with intervals (protocols 2.13)."""
 
-import re
-from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
-import msgspec
-
 from auditors.types import Estimate
-from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture, format_estimate, interval_words
-from benchmarks.figures.marks import draw_series, line_key
-from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, lay_out
-from benchmarks.figures.svg import fitted, markup, text
+from benchmarks.figures.display import number, with_ends
+from benchmarks.figures.figure import Figure, alone, drawn_as, interval_words
+from benchmarks.figures.marks import Line, draw_lines, line_key
+from benchmarks.figures.panels import Panel, Point, all_numbers, lay_out, spanning
+from benchmarks.figures.svg import markup, text
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, Effect
 from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.regard_ft.reduction import Reduction
@@ -30,25 +25,6 @@ N_GAPS = 2
 
 SIZE, PANEL_GAP = (430.0, 250.0), 40.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 30.0, 40.0
-SHIFT = 5.0
-"""Pixels by which the points of each further series stand to the right, so that intervals do not hide each other."""
-N_TICKS = 5
-
-
-class StepPoint(Point, frozen=True, kw_only=True):
-    step: float
-
-
-class StepPanel(msgspec.Struct, frozen=True, kw_only=True):
-    heading: str
-    series: tuple[tuple[StepPoint, ...], ...]
-    """Points of each series, in the order of the legend."""
-    first: int
-    """Number of the first series in the legend."""
-    places: int
-    """Decimals of the labels."""
-    levels: tuple[tuple[float, str], ...] = ()
-    """Dashed lines across the panel, and what they are."""
 
 
 def figure(evaluation: Evaluation) -> Figure:
@@ -58,7 +34,7 @@ def figure(evaluation: Evaluation) -> Figure:
         "Left, 0 is a model that treats essays for women and for men equally. Step 0 is the base model. Bars are 95 % "
         "intervals."
     )
-    picture = Picture(title="What the training changed", reading=reading, svg=drawn(evaluation))
+    parts = alone(drawn(evaluation), "What the training changed", reading)
     notes = [own_pairs(evaluation.about)] if published is None else []
     if published is not None:
         notes.append(
@@ -72,43 +48,31 @@ def figure(evaluation: Evaluation) -> Figure:
     if evaluation.about.judge_fault:
         notes.append(f"Judge not validated: {evaluation.about.judge_fault}.")
     keys = tuple(line_key(place, words) for place, (_, words) in enumerate(LEGEND))
-    return Figure(
-        title="Steps, gap and accuracy", reading="", keys=keys, parts=(Part(pictures=(picture,)),), notes=tuple(notes)
-    )
+    return Figure(title="Steps, gap and accuracy", keys=keys, parts=parts, notes=tuple(notes))
 
 
 def drawn(evaluation: Evaluation) -> str:
-    gaps, answers = _series(evaluation, LEGEND[:N_GAPS]), _series(evaluation, LEGEND[N_GAPS:])
-    panels = (
-        StepPanel(heading="PairFav(woman, man)", series=gaps, first=0, levels=_published(evaluation), places=2),
-        StepPanel(heading="BBQ accuracy, %", series=answers, first=N_GAPS, places=0),
-    )
-    gaps_in_words = (f"step {model.step} {format_estimate(model.numbers.get(GAP))}" for model in evaluation.models)
-    listed = "; ".join(gaps_in_words)
-    label = f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {listed}."
+    lines = [
+        Line(name=words, points=tuple(drawn_as(Point, model.numbers.get(name)) for model in evaluation.models))
+        for name, words in LEGEND
+    ]
+    heads = [(float(model.step), f"step {model.step}") for model in evaluation.models]
+    label = f"Gap between women and men and BBQ accuracy by training step. {lines[0].describe(dict(heads).values())}."
+    headings = ("PairFav(woman, man)", "BBQ accuracy, %")
+    picture, groups = lay_out(headings, columns=2, size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
     # Panels side by side, each with a scale of its own that holds 0, all intervals and all levels.
-    headings = [panel.heading for panel in panels]
-    picture, groups = lay_out(headings, columns=len(panels), size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
-    for panel, (group, x, _) in zip(panels, groups, strict=True):
-        right, bottom = x + SIZE[0] - RIGHT, SIZE[1] - BOTTOM
-        _draw_steps(Panel(group=group, left=x + LEFT, right=right, top=TOP, bottom=bottom), panel)
+    sides = ((0, lines[:N_GAPS], _published(evaluation)), (N_GAPS, lines[N_GAPS:], ()))
+    for (first, of_side, levels), (group, left, _) in zip(sides, groups, strict=True):
+        numbers = [0.0, *all_numbers(point for line in of_side for point in line.points), *(at for at, _ in levels)]
+        across = spanning([0.0, 1.0, *dict(heads)], left + LEFT, left + SIZE[0] - RIGHT, room=0.05)
+        box = Panel(group=group, x=across, y=spanning(numbers, SIZE[1] - BOTTOM, TOP, room=0.06, low=0.0))
+        box.level("axis", 0.0)
+        for value, meaning in levels:
+            place = across.end, box.y.at(value) - 4
+            box.level("even", value)
+            text(group, *place, meaning, size=10, room=SIZE[0] - LEFT, class_="soft halo", text_anchor="end")
+        draw_lines(box, heads, of_side, room=(across.end - across.start) / len(heads), first=first)
     return markup(picture)
-
-
-def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[StepPoint, ...], ...]:
-    return tuple(
-        tuple(
-            StepPoint(
-                step=model.step,
-                value=None if estimate is None else estimate.value,
-                lower=None if estimate is None else estimate.lower,
-                upper=None if estimate is None else estimate.upper,
-                words=f"step {model.step}: {words}: {format_estimate(estimate)}",
-            )
-            for model, estimate in ((model, model.numbers.get(name)) for model in evaluation.models)
-        )
-        for name, words in legend
-    )
 
 
 def _published(evaluation: Evaluation) -> tuple[tuple[float, str], ...]:
@@ -120,33 +84,7 @@ def _published(evaluation: Evaluation) -> tuple[tuple[float, str], ...]:
     return ((value, f"published reduction: {share} %"),)
 
 
-def _draw_steps(box: Panel, panel: StepPanel) -> None:
-    points = [point for series in panel.series for point in series]
-    steps = sorted({point.step for point in points})
-    numbers = [0.0, *all_numbers(points), *(value for value, _ in panel.levels)]
-    low, high = min(numbers), max(numbers)
-    room = 0.06 * (high - low) or 1.0
-    down = Scale(low=low - room * (low < 0), high=high + room, start=box.bottom, end=box.top)
-    across = Scale(low=0.0, high=max([1.0, *steps]), start=box.left + 12, end=box.right - 14)
-    values = [down.low + (down.high - down.low) * tick / (N_TICKS - 1) for tick in range(N_TICKS)]
-    box.draw_axis_left(down, values, panel.places)
-    box.draw_level("axis", down.at(0.0))
-    for step in steps:
-        x, words = across.at(step), number(step, 0)
-        text(box.group, x, box.bottom + 16, words, size=10, class_="soft", text_anchor="middle")
-    text(box.group, box.right, SIZE[1] - 6, "step", size=11, class_="soft", text_anchor="end")
-    for value, meaning in panel.levels:
-        y, words = down.at(value), fitted(meaning, SIZE[0] - LEFT, 10)
-        box.draw_level("even", y)
-        text(box.group, box.right, y - 4, words, size=10, class_="soft halo", text_anchor="end")
-    for place, series in enumerate(panel.series):
-        places = [(across.at(point.step) + place * SHIFT, point, point.words) for point in series]
-        draw_series(box.group, panel.first + place, places, down)
-
-
 PLACES = 3
-INK = ":root { --ink: #1b2430; --soft: #5d6b7a; --line: #e1e6ec; --card: #fff; }"
-DARK = re.compile(r"@media \(prefers-color-scheme: dark\)[^\n]*\n")
 
 
 def render(found: Evaluation) -> str:
@@ -164,19 +102,12 @@ def render(found: Evaluation) -> str:
     return page
 
 
-def picture(evaluation: Evaluation) -> str:
-    css = resources.files("benchmarks.reporting").joinpath("templates/figures.css").read_text(encoding="utf-8")
-    style = f"{INK} svg {{ background: #fff; font-family: system-ui, sans-serif; }}\n{DARK.sub('', css)}"
-    head, rest = drawn(evaluation).split(">", 1)
-    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{style}</style>{rest}\n'
-
-
 def _format_number(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     if estimate.value is None:
         return f"undefined: {estimate.reason}"
-    return _with_ends(estimate.value, estimate.lower, estimate.upper)
+    return with_ends(estimate.value, estimate.lower, estimate.upper, PLACES)
 
 
 def _about(estimate: Estimate) -> str:
@@ -188,7 +119,7 @@ def _changed(effect: Effect) -> str:
     if effect.difference is None:
         return effect.reason or "undefined"
     adjusted = "" if effect.adjusted_p_value is None else f", adjusted p {number(effect.adjusted_p_value, 4)}"
-    return f"difference {_with_ends(effect.difference, effect.lower, effect.upper)}{adjusted}"
+    return f"difference {with_ends(effect.difference, effect.lower, effect.upper, PLACES)}{adjusted}"
 
 
 def _reduced(reduction: Reduction | None) -> str:
@@ -197,10 +128,5 @@ def _reduced(reduction: Reduction | None) -> str:
     if reduction.value is None:
         return f"undefined: {reduction.reason}"
     lower, upper = (None if end is None else 100 * end for end in (reduction.lower, reduction.upper))
-    return f"{_with_ends(100 * reduction.value, lower, upper)}{f' ({reduction.reason})' if reduction.reason else ''}"
-
-
-def _with_ends(value: float, lower: float | None, upper: float | None) -> str:
-    if lower is None or upper is None:
-        return number(value, PLACES)
-    return f"{number(value, PLACES)} ({number(lower, PLACES)} to {number(upper, PLACES)})"
+    reason = f" ({reduction.reason})" if reduction.reason else ""
+    return with_ends(100 * reduction.value, lower, upper, PLACES) + reason

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from auditors.types import Estimate
-from benchmarks.figures import heatmap
+from benchmarks.figures.colours import REFUSED, diverging
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture, Run
-from benchmarks.figures.heatmap import HeatMap
+from benchmarks.figures.figure import Figure, Part, Picture, Run, format_estimate
+from benchmarks.figures.svg import width_of
+from benchmarks.figures.tiles import CODE_WIDTH, Matrix, Tile, colour_key, draw, tile_key
 from benchmarks.suites.ltf_test.data import CONTROL
 
 FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -20,6 +21,9 @@ FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
 LOW, HIGH = -1.0, 2.0
 """Ends of the fixed scale: the lowest and highest score of an essay."""
 SUBSETS: Mapping[str | None, str] = {None: "all questions asked", "eval": "questions that people marked (eval)"}
+FEW = 5
+"""Cells of fewer replies are hatched."""
+COLUMN_WIDTH, NAME_WIDTH = 70.0, 170.0
 
 Pairs = Mapping[tuple[str, str], Estimate]
 """F by (group that the question favours, the other)."""
@@ -35,21 +39,13 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
         "0 neither, −1 the column's. A model that treats two groups equally has the same number on both sides of the "
         "diagonal. Point at a cell for its interval."
     )
-    keys = heatmap.legend(low=LOW, high=HIGH)
-    return [Figure(title="Favouritism between groups", reading=reading, keys=keys, parts=parts)]
-
-
-def heat_map(estimates: Sequence[Estimate], axis: str, subset: str | None = None, *, full: bool = False) -> HeatMap:
-    """Return F between an axis' groups in the paper's figures, or all if `full`; codes differ within the axis only."""
-    pairs = _pairs(estimates, axis, subset)
-    everyone = _groups(pairs)
-    of_paper = [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone]
-    groups = everyone if full or not of_paper else of_paper
-    return HeatMap(
-        names=tuple(group.replace("_", " ") for group in groups),
-        codes=heatmap.codes_of(groups),
-        cells=tuple(tuple(pairs.get((p, q)) for q in groups) for p in groups),
+    keys = (
+        colour_key(range(round(LOW), round(HIGH) + 1), "value, on this scale in every map", step_width=8),
+        tile_key(diverging(HIGH / 2, LOW, HIGH), f"fewer than {FEW} essays", is_hatched=True),
+        tile_key(REFUSED, "every essay a refusal: undefined, or 0 by the paper's rule, not balance"),
+        tile_key(None, "undefined: no essay with a score", sign="–"),
     )
+    return [Figure(title="Favouritism between groups", reading=reading, keys=keys, parts=parts)]
 
 
 def _axes(run: Run) -> list[str]:
@@ -70,16 +66,16 @@ def _groups(pairs: Pairs) -> list[str]:
 
 
 def _part(run: Run, axis: str) -> Part:
-    subsets = [s for s in SUBSETS if _pairs(run.estimates, axis, s)]
-    n_groups = len(_groups(_pairs(run.estimates, axis, subsets[0]))) if subsets else 0
-    pictures = tuple(_picture(run, axis, subset, full=False) for subset in subsets)
+    """Return a map of the paper's groups for each subset, and of all groups behind a line to open."""
+    by_subset = {s: pairs for s in SUBSETS if (pairs := _pairs(run.estimates, axis, s))}
+    everyone = {subset: _groups(pairs) for subset, pairs in by_subset.items()}
+    of_paper = {s: [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone[s]] for s in by_subset}
+    pictures = tuple(_picture(axis, s, pairs, of_paper[s] or everyone[s]) for s, pairs in by_subset.items())
     if axis not in FIGURE_GROUPS:
         return Part(pictures=pictures)
-    return Part(
-        pictures=pictures,
-        summary=f"{_named(axis)}: all {n_groups} groups",
-        more=tuple(_picture(run, axis, subset, full=True) for subset in subsets),
-    )
+    n_groups = len(next(iter(everyone.values()), []))
+    more = tuple(_picture(axis, s, pairs, everyone[s]) for s, pairs in by_subset.items())
+    return Part(pictures=pictures, summary=f"{_named(axis)}: all {n_groups} groups", more=more)
 
 
 def _named(axis: str) -> str:
@@ -87,22 +83,65 @@ def _named(axis: str) -> str:
     return f"{words} (control: invented groups)" if axis == CONTROL else words
 
 
-def _picture(run: Run, axis: str, subset: str | None, *, full: bool) -> Picture:
-    drawn_map = heat_map(run.estimates, axis, subset, full=full)
-    title, reading = f"{_named(axis)}, {SUBSETS[subset]}", _reading(drawn_map)
-    svg = heatmap.draw(drawn_map, low=LOW, high=HIGH, label=f"Heat map. {title}. {reading}")
-    return Picture(title=title, reading=reading, svg=svg)
+def codes_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The first two letters; a name whose two are taken gets more of its letters, and a number when it has no more."""
+    codes: list[str] = []
+    for name in names:
+        letters = (name[:n].upper() for n in range(2, len(name) + 1))
+        numbered = (f"{name[:2].upper()}{n}" for n in range(1, len(names) + 1))
+        codes.append(next(code for code in (*letters, *numbered) if code not in codes))
+    return tuple(codes)
 
 
-def _reading(drawn_map: HeatMap) -> str:
-    drawn = [
-        (estimate, f"{drawn_map.codes[p]} over {drawn_map.codes[q]}")
-        for p, row in enumerate(drawn_map.cells)
-        for q, estimate in enumerate(row)
-        if p != q
+def _picture(axis: str, subset: str | None, pairs: Pairs, groups: Sequence[str]) -> Picture:
+    names, codes = [group.replace("_", " ") for group in groups], codes_of(groups)
+    stored = {
+        (p, q): pairs.get((groups[p], groups[q])) for p in range(len(groups)) for q in range(len(groups)) if p != q
+    }
+    tiles = [
+        [_tile(f"{row} over {column}", stored[p, q]) if p != q else None for q, column in enumerate(names)]
+        for p, row in enumerate(names)
     ]
+    title = f"{_named(axis)}, {SUBSETS[subset]}"
+    reading = _reading([(estimate, f"{codes[p]} over {codes[q]}") for (p, q), estimate in stored.items()])
+    left = min(NAME_WIDTH, max(width_of(words, 12) for words in ("row over col", *names)) + 4 + 8) + CODE_WIDTH
+    matrix = Matrix(
+        rows=names,
+        columns=names,
+        tiles=tiles,
+        codes=codes,
+        corner="row over column",
+        left=left,
+        column=(COLUMN_WIDTH, COLUMN_WIDTH),
+    )
+    return Picture(title=title, reading=reading, svg=draw(matrix, label=f"Heat map. {title}. {reading}"))
+
+
+def _tile(about: str, estimate: Estimate | None) -> Tile:
+    words = f"{about}: {format_estimate(estimate)}"
+    refusals = 0 if estimate is None else estimate.extra.get("refusals", 0)
+    all_refused = bool(refusals) and refusals == _n_essays(estimate)
+    n = f"n {0 if estimate is None else estimate.n:,}"
+    if estimate is None or estimate.value is None:
+        lines = (("–", 13.0), ("all refused" if all_refused else n, 10.0))
+        return Tile(words=words, lines=lines, fill=REFUSED if all_refused else None)
+    refused = "all refused" if all_refused else f"{refusals:,} refused"
+    return Tile(
+        words=words,
+        lines=((number(estimate.value, 2), 13.0), (n, 10.0), *([(refused, 9.5)] if refusals else [])),
+        fill=REFUSED if all_refused else diverging(estimate.value, LOW, HIGH),
+        is_hatched=0 < estimate.n < FEW,
+    )
+
+
+def _n_essays(estimate: Estimate | None) -> int:
+    """Return the number of essays that a value would rest on if refusals were not left out."""
+    return 0 if estimate is None else estimate.n + int(estimate.extra.get("excluded", {}).get("refusal", 0))
+
+
+def _reading(drawn: Sequence[tuple[Estimate | None, str]]) -> str:
     defined = [(e.value, words) for e, words in drawn if e is not None and e.value is not None]
-    n = sum(heatmap.n_replies(e) for e, _ in drawn if e is not None)
+    n = sum(_n_essays(e) for e, _ in drawn)
     refusals = sum(e.extra.get("refusals", 0) for e, _ in drawn if e is not None)
     counts = f"{n:,} essay{'' if n == 1 else 's'}, {refusals:,} of them refused"
     if len(defined) < len(drawn):

@@ -2,7 +2,7 @@
 
 from auditors.text.visible import visible_line
 from auditors.types import Estimate
-from benchmarks.figures.display import number
+from benchmarks.figures.display import number, with_ends
 from benchmarks.reporting.headline import heading
 from benchmarks.reporting.leaderboard import AspectScore, Entry, JointRow, JointRows, Leaderboard
 from gateway.terminal.tables import aligned
@@ -103,8 +103,4 @@ def with_interval(estimate: Estimate | None, decimals: int = 1) -> str:
         return "–"
     if estimate.value is None:
         return "undefined"
-    if estimate.lower is None:
-        return number(estimate.value, decimals)
-    return (
-        f"{number(estimate.value, decimals)} ({number(estimate.lower, decimals)} to {number(estimate.upper, decimals)})"
-    )
+    return with_ends(estimate.value, estimate.lower, estimate.upper, decimals)

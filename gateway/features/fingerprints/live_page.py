@@ -8,6 +8,7 @@ import msgspec
 from litestar import Controller, Response, get
 
 from auditors.streams.scales import scale_of
+from auditors.structs import combine
 from gateway.api.dependencies import Asked, Store
 from gateway.console.affinity_polygon import Identity, affinity_polygon
 from gateway.console.rendering import View, words
@@ -87,8 +88,7 @@ def _cell(estimate: LiveEstimate | None) -> Any:
 
     if estimate is None:
         return None
-    numbers = {name: getattr(estimate, name) for name in ("value", "lower", "upper", "n")}
-    return Cell(**numbers, reason=estimate.reason or "")
+    return combine(Cell, estimate, reason=estimate.reason or "")
 
 
 def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":

@@ -7,8 +7,9 @@ from typing import Literal
 
 import msgspec
 
+from auditors.structs import combine
 from auditors.types import Estimate
-from benchmarks.figures.display import number
+from benchmarks.figures.display import number, with_ends
 from benchmarks.figures.figure import Figure
 from benchmarks.lab.positioning import positioning, published_positioning
 from benchmarks.published import tables
@@ -227,14 +228,7 @@ def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
     gone = not_assessable(run.result, estimate) or run.result.thinking_fault
     if gone is not None:
         return Cell(value=None, n=estimate.n, reason=gone)
-    return Cell(
-        value=estimate.value,
-        lower=estimate.lower,
-        upper=estimate.upper,
-        chance=estimate.extra.get("by_chance"),
-        n=estimate.n,
-        reason=estimate.reason or "",
-    )
+    return combine(Cell, estimate, chance=estimate.extra.get("by_chance"), reason=estimate.reason or "")
 
 
 def _numbers(suite: Suite, title: str, keys: Sequence[CellKey], rows: Rows) -> Numbers:
@@ -251,9 +245,7 @@ def _describe_cell(cell: Cell | None, decimals: int) -> str:
         return DASH
     if cell.value is None:
         return f"undefined: {cell.reason or 'no reason is stored'}, n = {cell.n:,}"
-    has_interval = cell.lower is not None and cell.upper is not None
-    ends = f"{number(cell.lower, decimals)} to {number(cell.upper, decimals)}" if has_interval else "no interval"
-    return f"{number(cell.value, decimals)} ({ends}), n = {cell.n:,}"
+    return f"{with_ends(cell.value, cell.lower, cell.upper, decimals, without=' (no interval)')}, n = {cell.n:,}"
 
 
 def _published(suite: Suite, table: Table, order: Sequence[CellKey]) -> Figure | Numbers:

@@ -8,7 +8,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
-from benchmarks.figures.display import number
+from benchmarks.figures.display import between, number
 from benchmarks.reporting.headline import key_of, part, places, totals
 from benchmarks.reporting.markdown import cell, table
 from benchmarks.run.result import Result
@@ -65,7 +65,7 @@ HEADS = ("metric", "axis", "value", "95 % interval", "n", "left out", "reason")
 def _rows(result: Result) -> Iterable[Sequence[object]]:
     for total in totals(result):
         decimals = places(result.suite, total.metric)
-        ends = "" if total.lower is None else f"{number(total.lower, decimals)} to {number(total.upper, decimals)}"
+        ends = between(total.lower, total.upper, decimals)
         value = "undefined" if total.value is None else number(total.value, decimals)
         yield (total.metric, _axis(total), value, ends, total.n, total.n_excluded, total.reason or "")
 

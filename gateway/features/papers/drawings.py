@@ -12,13 +12,14 @@ import numpy as np
 
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.ranking import spearman
+from auditors.structs import combine
 from auditors.types import Estimate
-from benchmarks.figures import dots
+from benchmarks.figures import rows
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run
-from benchmarks.figures.marks import mark, whisker
-from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, keep_finite, ticks
-from benchmarks.figures.svg import WIDE, add, canvas, fitted, hint, in_both_widths, kind_of, markup, nothing, text
+from benchmarks.figures.marks import dot
+from benchmarks.figures.panels import Panel, all_numbers, spanning
+from benchmarks.figures.svg import WIDE, add, canvas, in_both_widths, kind_of, markup, nothing, text
 from benchmarks.lab.positioning import positioning
 from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard import leaderboards
@@ -136,8 +137,7 @@ LABEL = 130.0
 """Most pixels of a point's name."""
 
 
-class Spot(Point, frozen=True, kw_only=True):
-    name: str
+class Spot(rows.Dot, frozen=True, kw_only=True):
     across: float
 
 
@@ -148,33 +148,16 @@ def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, s
         return nothing(width, title, "no model has both numbers")
     description = "; ".join(f"{spot.name}: {spot.words}" for spot in spots)
     picture = canvas(width, HEIGHT, title, description=description, kind=kind_of(width))
-    box = Panel(group=picture, left=LEFT, right=width - RIGHT, top=TOP, bottom=HEIGHT - FOOT)
-    along = _scale([spot.across for spot in spots], box.left, box.right)
-    up = _scale(all_numbers(spots), box.bottom, box.top)
-    box.draw_axis_left(up, *ticks(up.low, up.high))
-    for value, words in marks:
-        if along.holds(value):
-            box.draw_upright("ring", along.at(value))
-            text(picture, along.at(value), box.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
+    along = spanning([spot.across for spot in spots], LEFT, width - RIGHT, room=ROOM)
+    box = Panel(group=picture, x=along, y=spanning(all_numbers(spots), HEIGHT - FOOT, TOP, room=ROOM))
+    box.axis_left(box.y.ticks())
+    box.axis_below(mark for mark in marks if along.holds(mark[0]))
     for spot in spots:
-        group = add(picture, "g", class_="dot-row", data_row=spot.name)
-        x, y = along.at(spot.across), up.at(spot.value or 0)
-        hint(group, f"{spot.name}: {spot.words}")
-        whisker(group, up, spot.interval, x, is_upright=True)
-        mark(group, 0, x, y)
-        is_left = x > (box.left + box.right) / 2
-        place = {"text_anchor": "end"} if is_left else {}
-        text(
-            group, x + (-8 if is_left else 8), y - 6, fitted(spot.name, LABEL, 10), size=10, class_="soft halo", **place
-        )
+        group, x = add(picture, "g", class_="dot-row", data_row=spot.name), along.at(spot.across)
+        y = dot(group, 0, x, spot, box.y, f"{spot.name}: ")
+        shift, anchor = (-8, "end") if x > (along.start + along.end) / 2 else (8, "start")
+        text(group, x + shift, y - 6, spot.name, size=10, room=LABEL, class_="soft halo", text_anchor=anchor)
     return markup(picture)
-
-
-def _scale(values: Sequence[float], start: float, end: float) -> Scale:
-    drawn = keep_finite(values)
-    low, high = min(drawn), max(drawn)
-    room = ROOM * (high - low) or 1.0
-    return Scale(low=low - room, high=high + room, start=start, end=end)
 
 
 def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
@@ -232,17 +215,14 @@ def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
             for line in table.lines
         ]
         values = [0.0, *(cell.value for _, cell in cells if cell.value is not None)]
-        chart = dots.Chart(
+        chart = rows.Chart(
             title=column.heading,
-            dots=[
-                dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
-                for name, cell in cells
-            ],
+            dots=[combine(rows.Dot, cell, name=name, words=spoken(cell)) for name, cell in cells],
             low=min(values),
             high=max(values) or 1.0,
             places=column.decimals,
         )
-        yield Picture(title=column.heading, reading="", svg=in_both_widths(partial(dots.draw, chart)))
+        yield Picture(title=column.heading, svg=in_both_widths(partial(rows.draw, chart)))
 
 
 def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
@@ -250,9 +230,9 @@ def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
     for attribute in (attribute for attribute in relation.against if attribute in NAMES):
         title = f"{relation.column} by {NAMES[attribute]}"
         spots = [
-            Spot(name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
+            combine(Spot, cell, name=model.name, across=at, words=spoken(cell))
             for model, cell in numbers_of(numbers, relation)
             if not model.is_copy and (at := place_of(model, attribute)) is not None
         ]
         svg = in_both_widths(partial(draw_spots, title, spots, MARKS[attribute]))
-        yield Picture(title=title, reading="", svg=svg)
+        yield Picture(title=title, svg=svg)

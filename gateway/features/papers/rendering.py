@@ -158,7 +158,7 @@ def page(recipe: Recipe, tables: Sequence[Table], drawings: Sequence[tuple[Drawi
 def pictures(drawings: Sequence[tuple[Drawing, Sequence[Figure]]]) -> Iterator[tuple[str, str]]:
     """Yield a file name, without suffix, and the SVG of each picture of the figures."""
     for drawing, figures in drawings:
-        drawn = [picture for figure in figures for part in figure.parts for picture in (*part.pictures, *part.more)]
+        drawn = [picture for figure in figures for picture in figure.pictures]
         name = drawing.id.replace(", ", "-").replace(" ", "-")
         for number_, picture in enumerate(drawn, 1):
             yield (name if len(drawn) == 1 else f"{name}-{number_}"), standalone_svg(picture.svg)

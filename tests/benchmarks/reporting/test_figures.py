@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.figures import bars, radar
+from benchmarks.figures import radar, rows
 from benchmarks.figures.colours import REFUSED, contrast, diverging, ink_on
 from benchmarks.figures.figure import Run
 from benchmarks.figures.marks import N_COLOURS
@@ -82,7 +82,7 @@ class TestRadar:
         [outline] = [e for e in picture.iter("polygon") if (e.get("class") or "").startswith("outline")]
         labels = [text for text in words(picture) if text[0].isupper()]
         corners = places(outline.attrib["points"])
-        (x0, y0), radius = radar.CENTRE, radar.RADIUS
+        (x0, y0), radius = (radar.WIDTH / 2, radar.HEIGHT / 2), radar.RADIUS
 
         assert labels == ["White", "Black", "Asian", "Straight", "Queer", "Man", "Woman", "Non-Binary"]
         assert [hypot(x - x0, y - y0) for x, y in corners] == pytest.approx(
@@ -102,8 +102,8 @@ class TestRadar:
 
         assert {e.tag for e in lines} == {"polyline"}
         assert len(lines) == 6
-        assert all(hypot(x - radar.CENTRE[0], y - radar.CENTRE[1]) > 30 for x, y in ends)
-        assert "m: White is undefined: no readable choice." in figure.notes
+        assert all(hypot(x - radar.WIDTH / 2, y - radar.HEIGHT / 2) > 30 for x, y in ends)
+        assert "m: White is undefined: no readable choice (n = 20)." in figure.notes
         assert "White undefined" in picture.attrib["aria-label"]
 
 
@@ -121,10 +121,11 @@ class TestBars:
 
         assert rectangle is not None
         assert whisker is not None
-        assert float(rectangle.attrib["width"]) == pytest.approx(0.75 * bars.TRACK_WIDTH, abs=0.01)
+        track = rows.PANEL_WIDTH - 2 * rows.SIDE
+        assert float(rectangle.attrib["width"]) == pytest.approx(0.75 * track, abs=0.01)
         ends = [float(x) - float(rectangle.attrib["x"]) for x in re.findall(r"M([\d.]+)", whisker.attrib["d"])]
-        assert (min(ends), max(ends)) == pytest.approx((0.65 * bars.TRACK_WIDTH, 0.8 * bars.TRACK_WIDTH), abs=0.02)
-        assert words(bar) == ["0.75"]
+        assert (min(ends), max(ends)) == pytest.approx((0.65 * track, 0.8 * track), abs=0.02)
+        assert words(bar) == ["White", "0.75 (0.65 to 0.80)"]
         assert "interval 0.65 to 0.80" in (bar.findtext("title") or "")
         assert figure.notes[0].startswith("Embedder: E.")
 
@@ -140,7 +141,8 @@ class TestBars:
         assert [row.attrib["data-row"] for row in picture.iter("g") if row.get("class") == "bar-row"] == [
             "White", "Black", "Asian",
         ]  # fmt: skip
-        assert float(even[0].attrib["x1"]) == pytest.approx(bars.LABEL_WIDTH + bars.TRACK_WIDTH / 3, abs=0.01)
+        track = rows.PANEL_WIDTH - 2 * rows.SIDE
+        assert float(even[0].attrib["x1"]) == pytest.approx(rows.SIDE + track / 3, abs=0.01)
         assert "n 30" in words(picture)
         assert all(task.replace("_", " ") in figure.notes[0] for task in TASKS if task != "haiku")
 

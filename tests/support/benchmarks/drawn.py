@@ -11,6 +11,7 @@ from benchmarks.figures.svg import width_of
 from benchmarks.suites.cogs import figures as cogs
 from benchmarks.suites.ltf_test import figures as ltf
 
+HOSTILE = ("", "x" * 500, "<script>alert(1)</script>", '" onload="x', "\u202e\u05d0\u05d1", "]]>\x00\x1f\ud800\uffff")
 LONG_AXES = ("religion", "nationality", "politics", "sexual_orientation")
 
 
@@ -32,7 +33,7 @@ def shares(*values: float | None, **about: Any) -> list[Estimate]:
 
 
 def pictures(figures: Sequence[Figure]) -> list[Picture]:
-    return [one for figure in figures for part in figure.parts for one in (*part.pictures, *part.more)]
+    return [picture for figure in figures for picture in figure.pictures]
 
 
 def ltf_pictures(*estimates: Estimate) -> list[Picture]:
@@ -40,7 +41,12 @@ def ltf_pictures(*estimates: Estimate) -> list[Picture]:
 
 
 def parsed(svg: str) -> ET.Element:
-    return ET.fromstring(svg)
+    """The first of a picture's widths."""
+    return ET.fromstring(svg.partition("</svg>")[0] + "</svg>")
+
+
+def of_class(element: ET.Element, name: str, tag: str | None = None) -> list[ET.Element]:
+    return [one for one in element.iter(tag) if name in one.get("class", "").split()]
 
 
 def words(element: ET.Element) -> list[str]:
@@ -82,10 +88,18 @@ def extents(element: ET.Element) -> Iterator[tuple[float, float]]:
         yield from ((at("x") - shift, at("y") - size), (at("x") - shift + width, at("y") + size / 4))
 
 
+def assert_inert(svg: str) -> None:
+    """Well-formed in every width, and can be encoded: no script, style, id or attribute that runs."""
+    elements = list(ET.fromstring(f"<all>{svg}</all>".encode()).iter())
+    assert not [one for one in elements if one.tag in ("script", "style")]
+    assert not [name for one in elements for name in one.attrib if name.startswith("on") or name in ("style", "id")]
+
+
 def assert_inside(svg: str) -> None:
-    picture = parsed(svg)
-    _, _, width, height = map(float, picture.attrib["viewBox"].split())
-    for element in picture.iter():
-        for x, y in extents(element):
-            assert -1 <= x <= width + 1, (element.tag, element.attrib, element.text)
-            assert -1 <= y <= height + 1, (element.tag, element.attrib, element.text)
+    """In every width."""
+    for picture in ET.fromstring(f"<all>{svg}</all>"):
+        _, _, width, height = map(float, picture.attrib["viewBox"].split())
+        for element in picture.iter():
+            for x, y in extents(element):
+                assert -1 <= x <= width + 1, (element.tag, element.attrib, element.text)
+                assert -1 <= y <= height + 1, (element.tag, element.attrib, element.text)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError, RunStopped
-from benchmarks.figures.display import number
+from benchmarks.figures.display import number, with_ends
 from benchmarks.lab.regard_ft import effects, evaluation, utility
 from benchmarks.lab.regard_ft.evaluation import Evaluated, Evaluation
 from benchmarks.lab.regard_ft.verdict import verdict
@@ -204,9 +204,8 @@ def _reduction(evaluated: Evaluated, part: str) -> str:
     reduction = evaluated.reductions.get(effects.GAP + part)
     if reduction is None or reduction.value is None:
         return "" if not evaluated.step else "undefined"
-    if reduction.lower is None or reduction.upper is None:
-        return f"{number(100 * reduction.value)}{' (unstable)' if reduction.is_unstable else ''}"
-    return f"{number(100 * reduction.value)} ({number(100 * reduction.lower)} to {number(100 * reduction.upper)})"
+    lower, upper = (None if end is None else 100 * end for end in (reduction.lower, reduction.upper))
+    return with_ends(100 * reduction.value, lower, upper, without=" (unstable)" if reduction.is_unstable else "")
 
 
 def _interval(estimate: Estimate | None, places: int) -> str:
@@ -214,9 +213,7 @@ def _interval(estimate: Estimate | None, places: int) -> str:
         return ""
     if estimate.value is None:
         return "undefined"
-    if estimate.lower is None or estimate.upper is None:
-        return number(estimate.value, places)
-    return f"{number(estimate.value, places)} ({number(estimate.lower, places)} to {number(estimate.upper, places)})"
+    return with_ends(estimate.value, estimate.lower, estimate.upper, places)
 
 
 def _unmeasured(evaluated: Evaluated) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.regard_ft import evaluation, page
+from benchmarks.reporting.pages import standalone_svg
 from gateway.cli.actions import write_file
 
 HELP = """\
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if out.suffix not in (".html", ".svg"):
         raise BenchmarkError(f'--out "{out}": must end in .html or .svg')
     result = evaluation.read(arguments.directory)
-    drawn = page.picture(result) if out.suffix == ".svg" else page.render(result)
+    drawn = standalone_svg(page.drawn(result)) if out.suffix == ".svg" else page.render(result)
     write_file(out, drawn)
     print(out)
     return 0

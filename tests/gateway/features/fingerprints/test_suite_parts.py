@@ -1,7 +1,5 @@
 """Models beside one another by finished runs: cells, hatching, published rows, and the interval of a position."""
 
-from xml.etree import ElementTree as ET
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from gateway.features.fingerprints import suite_parts
 from gateway.features.fingerprints.suite_parts import FinishedRun, Way
 from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
 from tests.benchmarks.test_recorded_results import scored
+from tests.support.benchmarks.drawn import parsed
 
 OK = {"items": 100, "ok": 100}
 
@@ -35,13 +34,12 @@ def only_way(*runs: FinishedRun) -> Way:
 
 def cells(way: Way, number: int = 0) -> dict[tuple[str, str], tuple[str, bool]]:
     """What each says, and whether it is hatched, by row and column."""
-    wide = way.figures[number].parts[0].pictures[0].svg.split("</svg>")[0] + "</svg>"
     return {
         (one.attrib["data-row"], one.attrib["data-column"]): (
             (one.findtext("title") or "").split(": ", 1)[1],
             any(part.get("class") == "hatch" for part in one),
         )
-        for one in ET.fromstring(wide).iter("g")
+        for one in parsed(way.figures[number].pictures[0].svg).iter("g")
         if one.get("class") == "cell"
     }
 
@@ -166,7 +164,7 @@ def test_positions_have_the_intervals_of_their_ranks() -> None:
     """Two that chance could swap share a position, and a third is apart: rank sums 1, 1 and 3 of one data set each."""
     (board,) = leaderboards([run.result for run in board_of({"a": 90.0, "b": 89.9, "c": 20.0})])
     figure = positioning(board)
-    said = ET.fromstring(figure.parts[0].pictures[0].svg.split("</svg>")[0] + "</svg>").attrib["aria-label"]
+    said = parsed(figure.pictures[0].svg).attrib["aria-label"]
 
     assert "a: gender 0.00 (0.00 to 0.50), rank sum 1" in said
     assert "b: gender 0.00 (0.00 to 0.50), rank sum 1" in said

@@ -224,7 +224,8 @@ def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
 
     def n_choices(figures: list[Figure]) -> list[int]:
         """The number of choices behind each share of White over all tasks."""
-        hints = [hint.text or "" for picture in pictures(figures) for hint in parsed(picture.svg).iter("title")]
+        marks = [mark for picture in pictures(figures) for mark in parsed(picture.svg).iter() if mark.tag != "line"]
+        hints = [mark.findtext("title") or "" for mark in marks]
         return [int(hint.rpartition("n = ")[2].rstrip(")")) for hint in hints if ", White: " in hint]
 
     by_writer, by_task = (drawn["12 to 20"][start::2] for start in (0, 1))

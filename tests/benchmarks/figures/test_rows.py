@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.figures import dots
-from benchmarks.figures.dots import Chart, Dot
+from benchmarks.figures import rows as drawing
+from benchmarks.figures.rows import Chart, Dot
 from benchmarks.figures.svg import NARROW, WIDE, width_of
+from tests.support.benchmarks.drawn import words
 
 FLOATS = st.floats(-1e9, 1e9, allow_nan=False)
 
@@ -20,12 +21,8 @@ def chart(*drawn: Dot, **given: Any) -> Chart:
 
 
 def rows(shown: Chart, width: float = WIDE) -> dict[str, ET.Element]:
-    picture = ET.fromstring(dots.draw(shown, width))
+    picture = ET.fromstring(drawing.draw(shown, width))
     return {row.attrib["data-row"]: row for row in picture.iter("g") if row.get("class") == "dot-row"}
-
-
-def texts(row: ET.Element) -> list[str]:
-    return [one.text or "" for one in row.iter("text")]
 
 
 def at(row: ET.Element) -> float:
@@ -45,14 +42,14 @@ def test_a_number_lies_where_its_axis_has_it() -> None:
         neutral=50.0,
     )
     found = rows(shown)
-    picture = ET.fromstring(dots.draw(shown))
+    picture = ET.fromstring(drawing.draw(shown))
     labels = {one.text: float(one.attrib["x"]) for one in picture if one.tag == "text"}
     pixels = (labels["60"] - labels["40"]) / 20
 
     assert at(found["a"]) == pytest.approx(labels["60"], abs=0.02)
     assert ends(found["a"]) == pytest.approx((labels["40"], labels["80"]), abs=0.02)
     assert ends(found["b"]) == pytest.approx((labels["20"], labels["20"] + 30 * pixels), abs=0.05)
-    assert texts(found["a"]) == ["a", "60.0 (40.0 to 80.0)"]
+    assert words(found["a"]) == ["a", "60.0 (40.0 to 80.0)"]
     (dashed,) = (one for one in picture if one.get("class") == "even")
     assert float(dashed.attrib["x1"]) == pytest.approx(labels["40"] + 10 * pixels, abs=0.05)
 
@@ -62,9 +59,9 @@ def test_undefined_is_words() -> None:
     found = rows(
         chart(Dot(name="none", value=None, words="undefined: nobody answered"), Dot(name="bare", value=0.0, words="w"))
     )
-    assert texts(found["none"]) == ["none", "undefined: nobody answered"]
+    assert words(found["none"]) == ["none", "undefined: nobody answered"]
     assert [one.tag for one in found["none"]] == ["title", "text", "text"]
-    assert texts(found["bare"]) == ["bare", "0.0, no interval"]
+    assert words(found["bare"]) == ["bare", "0.0, no interval"]
     assert not list(found["bare"].iter("path"))
     assert list(found["bare"].iter("circle"))
 
@@ -80,9 +77,9 @@ def test_nothing_leaves_the_picture(found: list[tuple[str, float, float, float]]
     for name, *values in found:
         lower, value, upper = sorted(values)
         drawn.append(Dot(name=name, value=value, lower=lower, upper=upper, words="w" * 300))
-    picture = ET.fromstring(dots.draw(chart(*drawn, neutral=neutral, low=-1.0, high=1.0), width))
+    picture = ET.fromstring(drawing.draw(chart(*drawn, neutral=neutral, low=-1.0, high=1.0), width))
     for row in picture.iter("g"):
         for place in (at(row), *ends(row)):
-            assert dots.SIDE - 0.01 <= place <= width - dots.SIDE + 0.01
+            assert drawing.SIDE - 0.01 <= place <= width - drawing.SIDE + 0.01
         left, right = row.findall("text")
-        assert dots.SIDE + width_of(left.text or "", 12) <= width - dots.SIDE - width_of(right.text or "", 11)
+        assert drawing.SIDE + width_of(left.text or "", 12) <= width - drawing.SIDE - width_of(right.text or "", 11)
