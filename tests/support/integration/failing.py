@@ -14,12 +14,6 @@ STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-E
 STREAM_START = STREAM_HEAD + b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
 
 
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def black_hole() -> Iterator[str]:
     """Base URL of a port that answers no attempt to connect: a listener whose queue is full."""
