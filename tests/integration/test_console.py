@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import html
+import json
 import shlex
 import time
 import urllib.parse
@@ -411,6 +412,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     page.click("[rel=prev]")
     page.eventually("document.querySelector('[rel=next]')")
     keyed.open("/console/exchanges?group=men&max_score=0&auditor=judge")
+    table = json.loads(page.download(".scroll:has(.found) + .table-links a:last-child").read_text())
     n_low = len(keyed.texts(".found tbody tr"))
     values = page.evaluate("[...document.querySelectorAll('[role=search] input')].map((field) => field.value).join('')")
     page.fill("#view-name", "low for men")
@@ -444,6 +446,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     assert "Mean of all 20 audits: −1.000" in means
     assert TEXT in single
     assert "The judge's reasons: none is kept" in single
+    assert [row["favoritism · men · against women"] for row in table] == len({row["Id"] for row in table}) * [-1]
     assert (n_low, n_within, n_newest, n_left) == (20, 10, 34, 38)
     assert (n_in_view, views_left) == (n_low, [])
     assert values.startswith("men")
@@ -467,10 +470,10 @@ def test_pairs_and_reasons_stand_side_by_side(keyed: Console) -> None:
     marks = page.evaluate("[...document.querySelectorAll('.code mark')].map((mark) => mark.textContent)")
     injected = page.evaluate("document.querySelectorAll('main img, main .words b, main .words i').length")
     complaints, empty = [], {}
+    below = "document.documentElement.scrollHeight - document.querySelector('main').getBoundingClientRect().bottom"
     for path in ("/console/exchanges/pair-19", f"/console/exchanges?stream={keyed.pair_alarm}", alarm):
         complaints += page.complaints(f"{keyed.root}{path}")
-        below = "document.documentElement.scrollHeight - document.querySelector('main')"
-        empty[path] = page.evaluate(f"{below}.getBoundingClientRect().bottom - scrollY")
+        empty[path] = page.evaluate(f"{below} - scrollY")
 
     assert "No suite measures this of fixed questions." in unmatched
     assert "only here: She helps – end" in before
