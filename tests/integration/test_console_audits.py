@@ -145,6 +145,7 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     page.open(f"{shown.root}/console/audits/{first['id']}/items?status=unrelated")
     faults += page.faults()
     readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
+    offered = page.text("#filter label").split("\n")
 
     squeezed = 0
     for path in ("", f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
@@ -153,7 +154,6 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
         faults += page.complaints(widths=WIDTHS[::-1])
         squeezed += page.squeezed()
     errors = page.errors
-    counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
 
     assert cost[:4] == ["stereoset", "48", "48", "0"]
     assert state.startswith("done 48 of 48 replies")
@@ -168,7 +168,9 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     assert n_drawn == sum(one["difference"] is not None for one in differences)
     assert gate == "Not every requirement holds."
     assert set(readings) == {"unrelated"}
-    assert counts["items"] == 48
+    assert offered[0].startswith("Read as")
+    assert {"anti-stereotype", "stereotype", "unrelated"} <= {text.partition(" (")[0] for text in offered[1:]}
+    assert shown.ask("GET", f"/audits/{first['id']}/result")["counts"]["items"] == 48
     assert (errors, faults, squeezed) == ([], [], 0)
 
 
