@@ -180,7 +180,8 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
         page.click("[name=accept_new_level][value=true]")
         page.click("form button")
         page.eventually("!document.querySelector('main form') && document.querySelector('.acknowledged')")
-        row, now = page.text(".acknowledged li"), page.text(".sentence")
+        row, now, lowered = (page.text(selector) for selector in (".acknowledged li", ".sentence", "#lowered"))
+        legend = page.text("#live-figure")
         [detector] = shown.get("/live/detectors?auditor=judge")
         [entry] = shown.get("/live/alarms/acknowledgements")
 
@@ -192,6 +193,7 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
     )
     assert row.endswith("Ann accepted the new level: <b>seen</b>")
     assert now == "No alarm stands: the detector learns its reference (0 of 20 audits)."
+    assert (lowered, "reference: where the mean was learned to lie" in legend) == (sentence, True)
     assert (detector["state"], detector["reference_n"]) == ("learning", 0)
     assert (entry["by"], entry["reason"], entry["accept_new_level"]) == ("Ann", "<b>seen</b>", True)
     assert page.errors == []
