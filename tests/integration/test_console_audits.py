@@ -225,9 +225,9 @@ TABLE = Path(__file__).parent / "table"
 
 
 def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> None:
-    """Items of a set stand in columns, or below each other; a table is CSV and JSON by links that take the focus."""
+    """Sets stand in columns, or short below each other, asked once; a table is CSV and JSON by links with the focus."""
     page = shown.page
-    audit_id = finished(shown, ASKED | {"suites": "bbq"})["id"]
+    audit_id = finished(shown, ASKED | {"suites": "bbq", "samples": 2})["id"]
     shown.open(f"/console/audits/{audit_id}/items")
     page.choose("#filter [name=axis]", "age")
     page.click("#filter [type=submit]")
@@ -236,6 +236,12 @@ def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> No
     for width in (1440, 400):
         page.size(width, 900)
         rows[width] = page.evaluate("[...document.querySelector('#items .members').children].map((it) => it.offsetTop)")
+    height = page.evaluate(
+        "document.querySelector('#items').offsetHeight / document.querySelectorAll('#items dl').length"
+    )
+    asked = page.evaluate(
+        "[...document.querySelectorAll('#items dl')].map((it) => it.querySelector('details') !== null)"
+    )
     complaints = page.complaints(widths=WIDTHS[::-1])
     page.open(f"{shown.root}/console/audits")
     page.eventually("document.querySelector('.runs .state-done')")
@@ -250,6 +256,7 @@ def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> No
     run = json.loads(page.download(".scroll:has(.runs) + .table-links a:last-child").read_text())[0]
 
     assert [len(set(tops)) for tops in rows.values()] == [2, 4]
+    assert (asked[:8], height < 230) == ([False] * 4 + [True] * 4, True), height
     assert files[0].read_bytes() == TABLE.with_suffix(".csv").read_bytes()
     assert json.loads(files[1].read_text()) == json.loads(TABLE.with_suffix(".json").read_text())
     assert re.fullmatch(r"biasgate-audits-schedules-\d{8}T\d{6}Z\.csv", files[0].name)
