@@ -1,13 +1,12 @@
 """The gateway knows which upstreams are up and what they serve."""
 
-import asyncio
 import gzip
 import tracemalloc
 
 import pytest
 
 from gateway.config.loading import validate
-from tests.support.integration.failing import hang
+from tests.support.integration.failing import drips, hang
 from tests.support.integration.relaying import config_for, eventually, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
@@ -50,13 +49,6 @@ async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.Monke
         assert [answer.status_code for answer in answers] == [200] * 5
         assert run.gateway.plane.ready() == {"upstreams": "ok"}
         assert up.is_up
-
-
-async def drips(_: ReceivedRequest, channel: Channel) -> None:
-    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
-    while True:
-        await channel.send(b" ")
-        await asyncio.sleep(0.02)
 
 
 async def test_a_check_that_never_ends_is_a_failed_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,25 +122,24 @@ async def test_models_change() -> None:
         assert [gateway.plane.model_label(name) for name in ("new", "never", None)] == ["new", "other", "other"]
 
 
-class TestModels:
-    async def test_several(self) -> None:
-        """With several, or aliases, the gateway merges what is up."""
-        async with scripted_upstream() as a, scripted_upstream() as b:
-            b.models = b'{"data": [{"id": "n", "object": "model", "owned_by": "vllm"}, {"id": "m"}]}'
-            config = config_for(a, b, aliases={"gpt": "n"})
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                both = await http.get("/v1/models", headers={"x-request-id": "r"})
-                b.is_healthy = False
-                await eventually(lambda: not gateway.plane.upstreams[1].is_up)
-                one = await http.get("/v1/models")
-                a.is_healthy = False
-                await eventually(lambda: not gateway.plane.upstreams[0].is_up)
-                none = await http.get("/v1/models")
+async def test_several_lists_of_models() -> None:
+    """With several, or aliases, the gateway merges what is up."""
+    async with scripted_upstream() as a, scripted_upstream() as b:
+        b.models = b'{"data": [{"id": "n", "object": "model", "owned_by": "vllm"}, {"id": "m"}]}'
+        config = config_for(a, b, aliases={"gpt": "n"})
+        async with running_gateway(config) as gateway, gateway.http() as http:
+            both = await http.get("/v1/models", headers={"x-request-id": "r"})
+            b.is_healthy = False
+            await eventually(lambda: not gateway.plane.upstreams[1].is_up)
+            one = await http.get("/v1/models")
+            a.is_healthy = False
+            await eventually(lambda: not gateway.plane.upstreams[0].is_up)
+            none = await http.get("/v1/models")
 
-            assert [model["id"] for model in both.json()["data"]] == ["m", "n", "gpt"]
-            assert both.headers["x-request-id"] == "r"
-            assert [model["id"] for model in one.json()["data"]] == ["m", "gpt"]
-            assert none.status_code == 503
-            assert (a.requests, b.requests) == ([], [])
-            assert gateway.stats.outcomes == ["complete", "complete", "rejected"]
-            assert {end["upstream"] for end in gateway.stats.ends} == {"none"}
+        assert [model["id"] for model in both.json()["data"]] == ["m", "n", "gpt"]
+        assert both.headers["x-request-id"] == "r"
+        assert [model["id"] for model in one.json()["data"]] == ["m", "gpt"]
+        assert none.status_code == 503
+        assert (a.requests, b.requests) == ([], [])
+        assert gateway.stats.outcomes == ["complete", "complete", "rejected"]
+        assert {end["upstream"] for end in gateway.stats.ends} == {"none"}

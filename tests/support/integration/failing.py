@@ -1,5 +1,6 @@
 """How upstreams fail, byte by byte, and how a test reads what became of it."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
@@ -12,6 +13,13 @@ from tests.support.integration.scripted_upstream import Channel, ReceivedRequest
 EVENT = b'data: {"n": 1}\n\n'
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 STREAM_START = STREAM_HEAD + b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
+
+
+async def drips(_: ReceivedRequest, channel: Channel) -> None:
+    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await channel.send(b" ")
+        await asyncio.sleep(0.02)
 
 
 @contextlib.contextmanager
