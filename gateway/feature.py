@@ -28,6 +28,13 @@ class Command(NamedTuple):
     """One line for `biasgate --help`."""
 
 
+class AlarmCause(NamedTuple):
+    """What a feature says of an alarm's cause. `step`: what to do first, where that follows from it; else empty."""
+
+    sentence: str
+    step: str
+
+
 class AlarmFinding(NamedTuple):
     """A finding about an alarm that stands, in numbers, for evaluation events."""
 
@@ -113,8 +120,8 @@ class Feature:
         """Read what is wrong with this feature, for the console's list of parts. Raises StoreError."""
         return ()
 
-    async def alarm_sentences(self, database: "Database", stream: str) -> Sequence[str]:
-        """Return sentences of this feature for the page of an alarm that stands. Raises StoreError."""
+    async def alarm_causes(self, database: "Database", stream: str, since: float | None) -> Sequence[AlarmCause]:
+        """Return causes of the alarm that was raised at this Unix time, for the stream's page. Raises StoreError."""
         return ()
 
     async def alarm_findings(self, database: "Database", told: Container[tuple[str, float]]) -> Sequence[AlarmFinding]:

@@ -13,6 +13,8 @@ from benchmarks.suites.common.assessable import LEAST_REPLIES, LEAST_SHARE
 from benchmarks.suites.common.estimation import CHANCE, CellKey
 from benchmarks.suites.protocol import Scale, Suite
 
+MOST_NAMED = 3
+"""Numbers that differ, in a card."""
 _COARSEST_FIRST = (("group", "reference", "subset"), ("group", "reference"), ("reference",), ())
 
 
@@ -164,16 +166,19 @@ def _stars(result: Result) -> Card | None:
     compared = [estimate for estimate in result.estimates if "p_adjusted" in estimate.extra]
     if not compared:
         return None
-    n_marked = sum(bool(mark(estimate)) for estimate in compared)
+    coarse_first = sorted(compared, key=lambda each: sum(label is not None for label in key_of(each)))
+    marked = [f"{heading(each.metric)} {part(*key_of(each)[1:])}" for each in coarse_first if mark(each)]
+    more = f" and {len(marked) - MOST_NAMED:,} more" if len(marked) > MOST_NAMED else ""
+    named = f"{'; '.join(marked[:MOST_NAMED])}{more}. " if marked else ""
     by_chance = (
         "" if result.expected_by_chance is None else f" By chance alone {number(result.expected_by_chance, 3)} would."
     )
     return Card(
         name="numbers that differ from neutral",
-        shown=f"{n_marked:,}",
+        shown=f"{len(marked):,}",
         ends=f"of {len(compared):,}",
-        verdict=f"Adjusted for all that this run shows.{by_chance}",
-        tone="apart" if n_marked else "plain",
+        verdict=f"{named}Adjusted for all that this run shows.{by_chance}",
+        tone="apart" if marked else "plain",
     )
 
 

@@ -19,7 +19,6 @@ MOST_COLUMNS = 6
 """A table with more parts has them as its rows."""
 MOST_ROWS, MOST_HEADLINE_ROWS = 12, 40
 """A longer table is folded; so is one of the headline metric."""
-EMBEDDED = "These runs are on embedded items, the printed numbers on the published ones: they cannot be compared."
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,11 +70,15 @@ def alike(results: Sequence[Result]) -> list[list[int]]:
 
 
 def grids(results: Sequence[Result], run_names: Sequence[str]) -> list[Grid]:
-    """Return the papers' tables that have a number of these runs, headline first; without any, the suite's parts."""
+    """Return the papers' tables that have a number of these runs, headline first; without any, the suite's parts.
+
+    Runs on embedded items cannot be compared with the papers' numbers, which are left out beside them.
+    """
     first = results[0]
     suite = registry.known(first.suite)
     if suite is None:
         return []
+    is_published = first.dataset.kind != "embedded" and not first.dataset.name.startswith("own ")
     by_run = [{key_of(estimate): estimate for estimate in result.estimates} for result in results]
     headline = suite.headline
     grids = []
@@ -84,8 +87,8 @@ def grids(results: Sequence[Result], run_names: Sequence[str]) -> list[Grid]:
         keys = list(dict.fromkeys(entry.key for entry in printed))
         is_measured = any(key in own for key in keys for own in by_run)
         is_alike = (table.few_shot, table.mitigation) == (first.few_shot, first.mitigation)
-        if is_measured and is_alike and not first.dataset.name.startswith("own "):
-            notes = [table.caveat, EMBEDDED if first.dataset.kind == "embedded" else "", *notes_on(printed)]
+        if is_measured and is_alike and is_published:
+            notes = [table.caveat, *notes_on(printed)]
             grids.append(_grid(suite.scales[table.metric], keys, by_run, run_names, first, table, notes))
     if len(results) > 1 and any(headline[1:]) and not any(grid.metric == headline.metric for grid in grids):
         kind = (headline.metric, headline.subset, headline.group is None)

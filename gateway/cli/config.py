@@ -6,6 +6,7 @@ import sys
 import typing
 from pathlib import Path
 
+from auditors.addresses import mask_url
 from gateway.config.effective import effective
 from gateway.config.loading import load
 from gateway.processes.usable import NOT_CHECKED, Role, require_usable
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"biasgate: {NOT_CHECKED}", file=sys.stderr)
     print(json.dumps(effective(config), indent=2), flush=True)
     enabled = ", ".join(name for name, section in config.auditors.sections.items() if section.enabled) or "none"
+    for upstream in config.upstreams:
+        print(f"biasgate: upstream {upstream.name} is asked at {mask_url(upstream.origin)}/v1/...", file=sys.stderr)
     served = f"upstreams: {len(config.upstreams)}, sampling rate {config.sampling.rate:g}, auditors: {enabled}"
     print(f"biasgate: OK: biasgate {arguments.role} accepts this configuration: {served}", file=sys.stderr)
     return 0

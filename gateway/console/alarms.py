@@ -26,6 +26,7 @@ from gateway.store import acknowledgements, catalogue, exchange_search, historie
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from gateway.store.served import ModelHistory
 from gateway.store.streams import Selection
 from gateway.streams.detectors import Detectors, ShownDetector, shown_detector
 from gateway.streams.estimates import ReplicaEstimate
@@ -181,16 +182,23 @@ class AlarmsController(Controller):
         models = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
 
         async def build() -> View:
-            detector, figure, by_server = await _detector(database, stream_id, config.drift)
+            detector, lowered, figure, by_server = await _detector(database, stream_id, config.drift)
             entries = await _entries(database, request.user, stream=stream_id)
             text = sentence(detector) if detector.state == "alarm" else None
-            added = [await each.alarm_sentences(database, stream_id) for each in FEATURES.values()] if text else []
+            raised = detector if text else lowered
+            causes = [
+                cause
+                for feature in FEATURES.values()
+                for cause in (raised and await feature.alarm_causes(database, stream_id, raised.alarm_since)) or ()
+            ]
             data = {
                 "one": detector,
                 "subject": subject(detector),
                 "sentence": text,
                 "senders": await _senders(database, detector, request.user) if text else {},
-                "added": [further for sentences in added for further in sentences],
+                "causes": causes,
+                "lowered": None if text else lowered,
+                "lowered_sentence": lowered and sentence(lowered),
                 "match": None if text is None else await matching(database, detector, models),
                 "drawn": [figure],
                 "entries": entries,
@@ -213,8 +221,8 @@ def reference_plot(detector: Detectors) -> str:
 
 async def _detector(
     database: Database, stream_id: str, drift: DriftConfig
-) -> tuple[Detectors, "Figure", list[ReplicaEstimate]]:
-    """The detector with its control chart, and its estimates by server. Raises NotFoundError without such a stream."""
+) -> tuple[Detectors, ShownDetector | None, "Figure", list[ReplicaEstimate]]:
+    """The detector, that of its last alarm lowered, a control chart, estimates by server. Raises NotFoundError."""
     loaded = await streams.load(database, [stream_id])
     if not loaded:
         raise NotFoundError(f'no live stream has the id "{stream_id[:100]}": the alarms page lists those that alarm')
@@ -229,19 +237,30 @@ async def _detector(
         n_streams=n_streams,
         changes=await served.changes(database, stream.key.model),
     )
-    if form.since is not None:
-        models = await served.history(database)
-        form = msgspec.structs.replace(
-            form,
-            fingerprint_before=models.at(form.model, form.since),
-            fingerprint_after=models.at(form.model, float("inf")),
+    models, text = await served.history(database), await acknowledgements.lowered_alarm(database, stream_id)
+    lowered = text and _with_fingerprints(msgspec.json.decode(text, type=ShownDetector), models, stream.acknowledged_at)
+    if lowered and form.state != "alarm":
+        reference, limits = (
+            (history.reference, history.limits) if history.reference else (lowered.reference, lowered.limits)
         )
+        marks = {"since": lowered.since, "alarm_since": lowered.alarm_since}
+        history = msgspec.structs.replace(history, reference=reference, limits=limits, **marks)
+    form = _with_fingerprints(form, models, None)
     detector = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(form))
     return (
         detector,
+        lowered or None,
         await asyncio.to_thread(_drawn, history),
         await stream_pages.read_replica_estimates(database, stream),
     )
+
+
+def _with_fingerprints(form: ShownDetector, models: ModelHistory, until: float | None) -> ShownDetector:
+    """Add the model's fingerprints before a change and at the end of its alarm, or now."""
+    if form.since is None:
+        return form
+    before, after = (models.at(form.model, at) for at in (form.since, until or float("inf")))
+    return msgspec.structs.replace(form, fingerprint_before=before, fingerprint_after=after)
 
 
 async def _senders(database: Database, detector: Detectors, holder: Holder) -> dict[str, list[tuple[str | None, int]]]:

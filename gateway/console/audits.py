@@ -79,7 +79,7 @@ def cut_summary(run: Run | None) -> Markup:
 TAB = "/console/audits"
 MOST_RUNS = 100
 MOST_OTHERS = 20
-ITEMS_A_PAGE = 25
+ITEMS_A_PAGE = 15
 ITEM_FILTERS = ("status", "axis", "group", "reading", "verdict", "changed_from")
 
 

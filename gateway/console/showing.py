@@ -18,7 +18,7 @@ from gateway.console.rendering import Fragment, Rendered, View, render
 from gateway.control_keys import Holder
 from gateway.errors import BusyError, GatewayError, StoreError
 from gateway.feature import FEATURES
-from gateway.health import OK, STREAMS, Probe, circuit_text
+from gateway.health import OK, Probe, circuit_text
 from gateway.store import auditors_seen, circuits, streams
 from gateway.store.database import Database
 
@@ -44,9 +44,7 @@ async def shell_of(
 ) -> dict[str, Any]:
     """The frame for a template; a silent store is named among the parts. `is_locked`: a control key is asked for."""
     checks = await probe()
-    parts = [Part(name, None if text.startswith(OK) else text) for name, text in checks.items() if name != STREAMS]
-    if STREAMS in checks:
-        parts.append(Part(STREAMS, checks[STREAMS].removeprefix(f"{OK}, but ")))
+    parts = [Part(name, None if text == OK else text.removeprefix(f"{OK}, but ")) for name, text in checks.items()]
     n_alarms: int | None = None
     try:
         n_alarms = await streams.n_alarmed(database)

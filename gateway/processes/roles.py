@@ -107,8 +107,12 @@ def run_gateway(config: Config, placement: Placement) -> int:
 
 def run_both(config: Config, placement: Placement) -> int:
     """Run gateway workers and one auditor as children of this process; return the exit code."""
+    from gateway.auditor.endpoint import listen
+
     require_usable(config, "serve")
-    return _supervise(config, placement, bind(config.server.host, config.server.port), with_auditor=True)
+    listener = bind(config.server.host, config.server.port)
+    listen(config.server.host, config.server.auditor_metrics_port).close()  # the auditor itself listens much later
+    return _supervise(config, placement, listener, with_auditor=True)
 
 
 def run_worker(descriptor: int, writer_path: str) -> int:

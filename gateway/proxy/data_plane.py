@@ -195,13 +195,18 @@ class DataPlane:
         return merged_models(up, self.config.aliases) if up else None
 
     def ready(self) -> dict[str, str]:
-        """Named checks; "ok" or what is wrong."""
-        if not self.upstreams:
-            return {UPSTREAMS: "none is configured: add [[upstreams]]"}
-        if any(upstream.is_up for upstream in self.upstreams):
-            return {UPSTREAMS: OK}
-        reasons = ", ".join(f"{upstream.name} {upstream.down_reason}" for upstream in self.upstreams)
-        return {UPSTREAMS: f"none is up: {reasons}"}
+        """Named checks; "ok" or what is wrong, with addresses where the control plane is open: any client may ask."""
+        server = self.config.server
+        is_open = not (server.admin_key_env or server.control_keys)
+        is_up = any(upstream.is_up for upstream in self.upstreams)
+        problems = ", ".join(
+            f"{upstream.name}{f' ({upstream.url})' if is_open else ''} {problem}"
+            for upstream in self.upstreams
+            if (problem := upstream.list_problem if is_up else upstream.down_reason)
+        )
+        if is_up:
+            return {UPSTREAMS: f"{OK}, but {problems}" if problems else OK}
+        return {UPSTREAMS: f"none is up: {problems}" if problems else "none is configured: add [[upstreams]]"}
 
     async def _watch_clients(self) -> None:
         while True:

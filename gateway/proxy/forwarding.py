@@ -247,6 +247,7 @@ class Forwarding:
             self.upstream.request_failed(f"answered {status}", self._sent_at)
         else:
             self.upstream.outliers.succeeded()
+            self.upstream.has_served |= status < 300
 
     def on_packet_end(self) -> None:
         if self._unwritten:

@@ -41,7 +41,6 @@ class UpstreamMonitor:
         self._headers = {**ACCEPT_ENCODING, **key}
         self._timeouts_in_a_row = 0
         self._checks = 0
-        self._list_problem = ""
 
     async def watch(self) -> None:
         while True:
@@ -64,15 +63,12 @@ class UpstreamMonitor:
                 if isinstance(exc, httpx.ConnectTimeout):
                     problem = "does not accept connections"
                 else:  # it lives, and one long prompt may be all that keeps it
-                    self._upstream.answers_late(TIMEOUT_SECONDS)
+                    self._upstream.connects_slowly(TIMEOUT_SECONDS, "did not answer its health check")
         except httpx.HTTPError as exc:
             problem = f"cannot be reached ({exc or type(exc).__name__})"
         else:
             self._timeouts_in_a_row = 0
             self._checks += 1
-        self._note(problem)
-
-    def _note(self, problem: str | None) -> None:
         if problem is not None:
             self._upstream.mark_down(problem)
         elif not self._timeouts_in_a_row:
@@ -88,6 +84,10 @@ class UpstreamMonitor:
 
     async def _learn_models(self) -> None:
         response = await self._get(MODELS_PATH)
+        if response.status_code == 404:
+            path = self._upstream.prefix.decode() + MODELS_PATH
+            remedy = "set base_url to the address before /v1, or ignore this where requests are answered"
+            self._tell_of_list("" if self._upstream.has_served else f"answers 404 at {path}: {remedy}")
         if response.status_code != 200:
             return
         try:
@@ -101,9 +101,10 @@ class UpstreamMonitor:
 
     def _tell_of_list(self, problem: str) -> None:
         """Log what is wrong with the list of models, once until something else is."""
-        if problem and problem != self._list_problem:
-            logger.warning("upstream %s: %s", self._upstream.name, " ".join(problem.split()))
-        self._list_problem = problem
+        problem = " ".join(problem.split())
+        if problem and problem != self._upstream.list_problem:
+            logger.warning("upstream %s (%s): %s", self._upstream.name, self._upstream.url, problem)
+        self._upstream.list_problem = problem
 
     async def _get(self, path: str) -> _Answer:
         """A longer body than any list of models is cut, and an answer that never ends is none."""

@@ -201,7 +201,8 @@ def upstream_timeout(upstream: str, what: str, limit: str | None) -> Refusal:
 
 def no_upstream(model: str | None) -> Refusal:
     for_model = f' for model "{model[:LONGEST_SHOWN]}"' if model else ""
-    return Refusal(503, "no_upstream", f"no upstream{for_model} is up", retry_after_seconds=2)
+    remedy = "try again in 2 s; to this gateway's operator its log and GET /readyz name the cause"
+    return Refusal(503, "no_upstream", f"no upstream{for_model} is up: {remedy}", retry_after_seconds=2)
 
 
 def stream_error_event(path: bytes, refusal: Refusal) -> bytes:

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from auditors.addresses import mask_url
+from auditors.addresses import mask_url, without_credentials
 from gateway.config.schema import Config, UpstreamConfig
 from gateway.errors import ConfigError
 from gateway.proxy.headers import LOCATIONS
@@ -36,6 +36,8 @@ class Upstream:
         self.config = config
         self.name = config.name
         self.origin = config.origin
+        self.url = without_credentials(config.origin)
+        """Its address as operators are told it; applications are not."""
         self.timeouts = config.timeouts
         url = _split(config)
         self.prefix = url.path.encode("ascii", "replace")
@@ -57,6 +59,10 @@ class Upstream:
         self.fingerprint: str | None = None
         self.is_up = True
         self.down_reason = ""
+        self.list_problem = ""
+        """What is wrong with its answer to a request for its models."""
+        self.has_served = False
+        """It answered a relayed request with success: its base_url is right."""
         self.outstanding = 0
         """Requests being relayed there by this worker."""
         self.hash_seed = int.from_bytes(blake2b(config.name.encode(), digest_size=8).digest())
@@ -125,7 +131,7 @@ class Upstream:
         was_up, self.is_up = self.is_up, False
         self.down_reason = reason
         if was_up:
-            logger.warning("upstream %s is down: %s", self.name, reason)
+            logger.warning("upstream %s (%s) is down: %s", self.name, self.url, reason)
             self.pool.notify_waiters()
 
     def request_failed(self, what: str, sent_at: float) -> None:
@@ -141,19 +147,13 @@ class Upstream:
             now = perf_counter()
             self.outliers.failed(now, sent_at=now)
 
-    def connects_slowly(self, seconds: float) -> None:
-        """Take note that the pool waits for a connection: others may have its requests, without the timeout."""
+    def connects_slowly(self, seconds: float, what: str = "did not accept a connection") -> None:
+        """Take note that the pool waits for a connection, or health checks for answers: others are preferred."""
         if self.is_available:
-            self._ejected(self.outliers.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
-
-    def answers_late(self, seconds: float) -> None:
-        """Take note that health checks were answered late: others are preferred, but it is still asked."""
-        if self.is_available:
-            what = f"did not answer its health check within {seconds:g} s"
-            self._ejected(self.outliers.eject(perf_counter()), what)
+            self._ejected(self.outliers.eject(perf_counter()), f"{what} within {seconds:g} s")
 
     def _ejected(self, seconds: float, what: str) -> None:
-        logger.warning("upstream %s is ejected for %g s: %s", self.name, seconds, what)
+        logger.warning("upstream %s (%s) is ejected for %g s: %s", self.name, self.url, seconds, what)
         self.pool.notify_waiters()
 
     def tick(self, now: float) -> None:
@@ -256,13 +256,12 @@ def _balanced(candidates: list[Upstream]) -> Upstream:
 
 
 def _split(config: UpstreamConfig) -> Any:
+    setting = f'upstreams.{config.name}.base_url "{mask_url(config.base_url)}"'
     try:
         url = urlsplit(config.origin)
         _ = url.port
     except ValueError as exc:
-        raise ConfigError(
-            f'upstreams.{config.name}.base_url "{mask_url(config.base_url)}" is not a URL: {exc}'
-        ) from exc
+        raise ConfigError(f"{setting} is not a URL: {exc}") from exc
     if not url.hostname:
-        raise ConfigError(f'upstreams.{config.name}.base_url "{mask_url(config.base_url)}" names no host')
+        raise ConfigError(f"{setting} names no host")
     return url

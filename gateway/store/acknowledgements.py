@@ -4,9 +4,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.store.connections import put_row
 from gateway.store.database import Database
 from gateway.store.streams import Stream
-from gateway.store.tables import acknowledgements
+from gateway.store.tables import acknowledgements, facts
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +26,13 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     """rising or falling."""
 
 
-async def add(connection: AsyncConnection, stream: Stream, entry: Acknowledgement) -> None:
-    """Puts it on record, in the caller's transaction, with what the alarm of the stream was."""
+_LOWERED = "lowered alarm:"
+
+
+async def add(connection: AsyncConnection, stream: Stream, entry: Acknowledgement, shown: bytes) -> None:
+    """Puts it on record, in the caller's transaction, with what the alarm of the stream was; `shown`: its detector."""
+    if stream.alarm_since is not None:
+        await put_row(connection, facts, {"name": _LOWERED + stream.id}, {"value": shown})
     detector = stream.state.detector
     row = msgspec.structs.asdict(entry) | {
         "by_whom": entry.by,
@@ -35,6 +41,11 @@ async def add(connection: AsyncConnection, stream: Stream, entry: Acknowledgemen
     }
     del row["by"]
     await connection.execute(sa.insert(acknowledgements).values(row))
+
+
+async def lowered_alarm(database: Database, stream: str) -> bytes | None:
+    """Return what `add` was last given for a stream's alarm."""
+    return await database.fetch_value(sa.select(facts.c.value).where(facts.c.name == _LOWERED + stream))
 
 
 async def entries(database: Database, *, stream: str | None = None, limit: int = 100) -> list[Acknowledgement]:

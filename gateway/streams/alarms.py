@@ -13,6 +13,7 @@ from gateway.store import acknowledgements, damaged_streams, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Connection, Database
 from gateway.store.streams import Stream
+from gateway.streams.detectors import shown_detector
 from gateway.streams.updates import others_of, write
 
 
@@ -69,9 +70,11 @@ async def _record(
     connection: Connection, settings: DriftSettings, stream: Stream, entry: Acknowledgement, **changes: Any
 ) -> Stream:
     """Puts the action on record with the alarm as it was, and writes the stream with these changes and no alarm."""
-    await acknowledgements.add(connection, stream, entry)
+    n_streams = (await others_of(connection, settings)).n_streams
+    shown = msgspec.json.encode(shown_detector(stream, settings, n_streams))
+    await acknowledgements.add(connection, stream, entry, shown)
     lowered = msgspec.structs.replace(
         stream, alarm_since=None, alarm_exchange_id=None, acknowledged_at=entry.at, **changes
     )
-    await write(connection, [lowered], settings, (await others_of(connection, settings)).n_streams)
+    await write(connection, [lowered], settings, n_streams)
     return lowered

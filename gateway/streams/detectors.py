@@ -127,7 +127,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         return value
 
     if rate is None:
-        reasons |= dict.fromkeys(("audits_per_day", "within_days"), "too little traffic has been seen to tell")
+        reasons |= dict.fromkeys(("audits_per_day", "within_days"), "too few audits so far to tell")
     if detector is None or detector.next_look:
         n: int | None = state.window.n
     else:
@@ -220,7 +220,7 @@ def _days_until_watching(
         reasons["days_until_watching"] = "it watches"
         return None
     if not rate:
-        reasons["days_until_watching"] = "too little traffic has been seen to tell"
+        reasons["days_until_watching"] = "too few audits so far to tell"
         return None
     return (settings.reference_window - (n or 0)) / rate
 

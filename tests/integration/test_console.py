@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import html
+import json
 import shlex
 import time
 import urllib.parse
@@ -179,7 +180,8 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
         page.click("[name=accept_new_level][value=true]")
         page.click("form button")
         page.eventually("!document.querySelector('main form') && document.querySelector('.acknowledged')")
-        row, now = page.text(".acknowledged li"), page.text(".sentence")
+        row, now, lowered = (page.text(selector) for selector in (".acknowledged li", ".sentence", "#lowered"))
+        legend = page.text("#live-figure")
         [detector] = shown.get("/live/detectors?auditor=judge")
         [entry] = shown.get("/live/alarms/acknowledgements")
 
@@ -191,6 +193,7 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
     )
     assert row.endswith("Ann accepted the new level: <b>seen</b>")
     assert now == "No alarm stands: the detector learns its reference (0 of 20 audits)."
+    assert (lowered, "reference: where the mean was learned to lie" in legend) == (sentence, True)
     assert (detector["state"], detector["reference_n"]) == ("learning", 0)
     assert (entry["by"], entry["reason"], entry["accept_new_level"]) == ("Ann", "<b>seen</b>", True)
     assert page.errors == []
@@ -411,6 +414,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     page.click("[rel=prev]")
     page.eventually("document.querySelector('[rel=next]')")
     keyed.open("/console/exchanges?group=men&max_score=0&auditor=judge")
+    table = json.loads(page.download(".scroll:has(.found) + .table-links a:last-child").read_text())
     n_low = len(keyed.texts(".found tbody tr"))
     values = page.evaluate("[...document.querySelectorAll('[role=search] input')].map((field) => field.value).join('')")
     page.fill("#view-name", "low for men")
@@ -444,6 +448,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     assert "Mean of all 20 audits: −1.000" in means
     assert TEXT in single
     assert "The judge's reasons: none is kept" in single
+    assert [row["favoritism · men · against women"] for row in table] == len({row["Id"] for row in table}) * [-1]
     assert (n_low, n_within, n_newest, n_left) == (20, 10, 34, 38)
     assert (n_in_view, views_left) == (n_low, [])
     assert values.startswith("men")
@@ -467,10 +472,10 @@ def test_pairs_and_reasons_stand_side_by_side(keyed: Console) -> None:
     marks = page.evaluate("[...document.querySelectorAll('.code mark')].map((mark) => mark.textContent)")
     injected = page.evaluate("document.querySelectorAll('main img, main .words b, main .words i').length")
     complaints, empty = [], {}
+    below = "document.documentElement.scrollHeight - document.querySelector('main').getBoundingClientRect().bottom"
     for path in ("/console/exchanges/pair-19", f"/console/exchanges?stream={keyed.pair_alarm}", alarm):
         complaints += page.complaints(f"{keyed.root}{path}")
-        below = "document.documentElement.scrollHeight - document.querySelector('main')"
-        empty[path] = page.evaluate(f"{below}.getBoundingClientRect().bottom - scrollY")
+        empty[path] = page.evaluate(f"{below} - scrollY")
 
     assert "No suite measures this of fixed questions." in unmatched
     assert "only here: She helps – end" in before

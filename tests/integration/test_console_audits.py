@@ -145,6 +145,7 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     page.open(f"{shown.root}/console/audits/{first['id']}/items?status=unrelated")
     faults += page.faults()
     readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
+    offered = page.text("#filter label").split("\n")
 
     squeezed = 0
     for path in ("", f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
@@ -153,7 +154,6 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
         faults += page.complaints(widths=WIDTHS[::-1])
         squeezed += page.squeezed()
     errors = page.errors
-    counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
 
     assert cost[:4] == ["stereoset", "48", "48", "0"]
     assert state.startswith("done 48 of 48 replies")
@@ -168,7 +168,9 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     assert n_drawn == sum(one["difference"] is not None for one in differences)
     assert gate == "Not every requirement holds."
     assert set(readings) == {"unrelated"}
-    assert counts["items"] == 48
+    assert offered[0].startswith("Read as")
+    assert {"anti-stereotype", "stereotype", "unrelated"} <= {text.partition(" (")[0] for text in offered[1:]}
+    assert shown.ask("GET", f"/audits/{first['id']}/result")["counts"]["items"] == 48
     assert (errors, faults, squeezed) == ([], [], 0)
 
 
@@ -223,9 +225,9 @@ TABLE = Path(__file__).parent / "table"
 
 
 def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> None:
-    """Items of a set stand in columns, or below each other; a table is CSV and JSON by links that take the focus."""
+    """Sets stand in columns, or short below each other, asked once; a table is CSV and JSON by links with the focus."""
     page = shown.page
-    audit_id = finished(shown, ASKED | {"suites": "bbq"})["id"]
+    audit_id = finished(shown, ASKED | {"suites": "bbq", "samples": 2})["id"]
     shown.open(f"/console/audits/{audit_id}/items")
     page.choose("#filter [name=axis]", "age")
     page.click("#filter [type=submit]")
@@ -234,6 +236,12 @@ def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> No
     for width in (1440, 400):
         page.size(width, 900)
         rows[width] = page.evaluate("[...document.querySelector('#items .members').children].map((it) => it.offsetTop)")
+    height = page.evaluate(
+        "document.querySelector('#items').offsetHeight / document.querySelectorAll('#items dl').length"
+    )
+    asked = page.evaluate(
+        "[...document.querySelectorAll('#items dl')].map((it) => it.querySelector('details') !== null)"
+    )
     complaints = page.complaints(widths=WIDTHS[::-1])
     page.open(f"{shown.root}/console/audits")
     page.eventually("document.querySelector('.runs .state-done')")
@@ -248,6 +256,7 @@ def test_sets_stand_beside_each_other_and_tables_are_files(shown: Console) -> No
     run = json.loads(page.download(".scroll:has(.runs) + .table-links a:last-child").read_text())[0]
 
     assert [len(set(tops)) for tops in rows.values()] == [2, 4]
+    assert (asked[:8], height < 230) == ([False] * 4 + [True] * 4, True), height
     assert files[0].read_bytes() == TABLE.with_suffix(".csv").read_bytes()
     assert json.loads(files[1].read_text()) == json.loads(TABLE.with_suffix(".json").read_text())
     assert re.fullmatch(r"biasgate-audits-schedules-\d{8}T\d{6}Z\.csv", files[0].name)

@@ -9,9 +9,10 @@ import pytest
 
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from tests.support.integration.failing import black_hole, error, hang, reset, unused_port
+from tests.support.integration.failing import black_hole, error, hang, reset
 from tests.support.integration.relaying import believe_up, config_for, eventually, running_gateway
 from tests.support.integration.scripted_upstream import ScriptedUpstream, raw, reply, scripted_upstream
+from tests.support.processes import free_port
 
 CHAT = b'{"model": "m", "messages": []}'
 PATH = "/v1/chat/completions"
@@ -72,7 +73,7 @@ class TestDead:
     async def test_refusing(self) -> None:
         """A request that no byte was sent of goes to another upstream at once."""
         async with scripted_upstream() as alive:
-            dead = {"name": "dead", "base_url": f"http://127.0.0.1:{unused_port()}", "models": ["m"]}
+            dead = {"name": "dead", "base_url": f"http://127.0.0.1:{free_port()}", "models": ["m"]}
             listed = [dead, {"name": "alive", "base_url": alive.base_url, "models": ["m"]}]
             async with running_gateway(validate({"upstreams": listed})) as gateway, gateway.http() as http:
                 believe_up(gateway.plane.upstreams[0])

@@ -1,13 +1,12 @@
 """The gateway knows which upstreams are up and what they serve."""
 
-import asyncio
 import gzip
 import tracemalloc
 
 import pytest
 
 from gateway.config.loading import validate
-from tests.support.integration.failing import hang
+from tests.support.integration.failing import drips, hang
 from tests.support.integration.relaying import config_for, eventually, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
 
@@ -19,20 +18,23 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.proxy.health.DOWN_INTERVAL_SECONDS", 0.02)
 
 
-async def test_down_and_up_again() -> None:
-    """An upstream that fails its check gets no requests until it passes again."""
+async def test_down_and_up_again(caplog: pytest.LogCaptureFixture) -> None:
+    """An upstream that fails its check gets no requests until it passes; the operator is told its address."""
     async with relaying() as run:
         up = run.gateway.plane.upstreams[0]
         assert run.gateway.plane.ready() == {"upstreams": "ok"}
         run.upstream.is_healthy = False
         await eventually(lambda: not up.is_up)
         refused = await run.http.get("/v1/x")
-        assert "503" in run.gateway.plane.ready()["upstreams"]
+        reason = f"up0 ({run.upstream.base_url}) answers its health check with 503"
+        assert run.gateway.plane.ready() == {"upstreams": f"none is up: {reason}"}
         run.upstream.is_healthy = True
         await eventually(lambda: up.is_up)
         served = await run.http.get("/v1/x")
 
     assert (refused.status_code, refused.headers["retry-after"], served.status_code) == (503, "2", 200)
+    assert f"upstream up0 ({run.upstream.base_url}) is down: " in caplog.text
+    assert str(run.upstream.port) not in refused.text
 
 
 async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,13 +49,6 @@ async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.Monke
         assert [answer.status_code for answer in answers] == [200] * 5
         assert run.gateway.plane.ready() == {"upstreams": "ok"}
         assert up.is_up
-
-
-async def drips(_: ReceivedRequest, channel: Channel) -> None:
-    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
-    while True:
-        await channel.send(b" ")
-        await asyncio.sleep(0.02)
 
 
 async def test_a_check_that_never_ends_is_a_failed_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,13 +82,21 @@ async def test_a_list_of_models_that_is_a_bomb_is_cut() -> None:
     assert peak < 32_000_000
 
 
-async def test_without_a_health_endpoint() -> None:
-    """A server that knows no /health is asked for its models instead."""
+@pytest.mark.parametrize("server", [{}, {"admin_key_env": "KEY"}])
+async def test_a_wrong_path_is_named_until_a_request_is_answered(server: dict[str, str]) -> None:
+    """Without /health the list of models says whether it is up; 404 there is a hint, without address under a key."""
     async with scripted_upstream() as upstream:
         upstream.has_health = False
-        async with running_gateway(config_for(upstream)) as gateway:
-            assert gateway.plane.upstreams[0].is_up
-            assert gateway.plane.upstreams[0].models == {"m"}
+        config = config_for(upstream, upstream={"base_url": f"{upstream.base_url}/v2"}, server=server)
+        async with running_gateway(config) as gateway, gateway.http() as http:
+            up, ready = gateway.plane.upstreams[0], gateway.plane.ready
+            assert ({*up.models}, ready()) == ({"m"}, {"upstreams": "ok"})
+            upstream.on_check = reply(b"", "404 Not Found")
+            await eventually(lambda: up.list_problem)
+            name = "up0" if server else f"up0 ({upstream.base_url}/v2)"
+            assert ready()["upstreams"].startswith(f"ok, but {name} answers 404 at /v2/v1/models: set base_url to")
+            assert (await http.get("/v1/x")).status_code == 200
+            await eventually(lambda: ready() == {"upstreams": "ok"})
 
 
 async def test_an_upstream_that_starts_later() -> None:
@@ -119,25 +122,24 @@ async def test_models_change() -> None:
         assert [gateway.plane.model_label(name) for name in ("new", "never", None)] == ["new", "other", "other"]
 
 
-class TestModels:
-    async def test_several(self) -> None:
-        """With several, or aliases, the gateway merges what is up."""
-        async with scripted_upstream() as a, scripted_upstream() as b:
-            b.models = b'{"data": [{"id": "n", "object": "model", "owned_by": "vllm"}, {"id": "m"}]}'
-            config = config_for(a, b, aliases={"gpt": "n"})
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                both = await http.get("/v1/models", headers={"x-request-id": "r"})
-                b.is_healthy = False
-                await eventually(lambda: not gateway.plane.upstreams[1].is_up)
-                one = await http.get("/v1/models")
-                a.is_healthy = False
-                await eventually(lambda: not gateway.plane.upstreams[0].is_up)
-                none = await http.get("/v1/models")
+async def test_several_lists_of_models() -> None:
+    """With several, or aliases, the gateway merges what is up."""
+    async with scripted_upstream() as a, scripted_upstream() as b:
+        b.models = b'{"data": [{"id": "n", "object": "model", "owned_by": "vllm"}, {"id": "m"}]}'
+        config = config_for(a, b, aliases={"gpt": "n"})
+        async with running_gateway(config) as gateway, gateway.http() as http:
+            both = await http.get("/v1/models", headers={"x-request-id": "r"})
+            b.is_healthy = False
+            await eventually(lambda: not gateway.plane.upstreams[1].is_up)
+            one = await http.get("/v1/models")
+            a.is_healthy = False
+            await eventually(lambda: not gateway.plane.upstreams[0].is_up)
+            none = await http.get("/v1/models")
 
-            assert [model["id"] for model in both.json()["data"]] == ["m", "n", "gpt"]
-            assert both.headers["x-request-id"] == "r"
-            assert [model["id"] for model in one.json()["data"]] == ["m", "gpt"]
-            assert none.status_code == 503
-            assert (a.requests, b.requests) == ([], [])
-            assert gateway.stats.outcomes == ["complete", "complete", "rejected"]
-            assert {end["upstream"] for end in gateway.stats.ends} == {"none"}
+        assert [model["id"] for model in both.json()["data"]] == ["m", "n", "gpt"]
+        assert both.headers["x-request-id"] == "r"
+        assert [model["id"] for model in one.json()["data"]] == ["m", "gpt"]
+        assert none.status_code == 503
+        assert (a.requests, b.requests) == ([], [])
+        assert gateway.stats.outcomes == ["complete", "complete", "rejected"]
+        assert {end["upstream"] for end in gateway.stats.ends} == {"none"}

@@ -13,8 +13,9 @@ from gateway.store import schedules
 from gateway.store.database import Database
 from tests.support.integration.load import CHAT, COMPLETIONS, steady_load
 from tests.support.integration.scraping import Scrape, scrape
-from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
+from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import Command, children_of, command, serving, write_config
+from tests.support.integration.streaming import held
 
 pytestmark = pytest.mark.long
 
@@ -155,16 +156,10 @@ async def test_exchange_in_flight_keeps_the_configuration_it_was_admitted_with(t
     """A stream outlives the upstream that a reload removed; a body still being sent never takes its key upstream."""
     release = asyncio.Event()
 
-    async def slow(_: ReceivedRequest, channel: Channel) -> None:
-        await channel.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-        await channel.send(b"9\r\ndata: a\n\n\r\n")
-        await release.wait()
-        await channel.send(b"9\r\ndata: b\n\n\r\n0\r\n\r\n")
-
     async def slow_body() -> None:
         writer.write(b'{"model": "m"')
 
-    async with scripted_upstream(slow, default=reply(b"{}")) as old, scripted_upstream() as new:
+    async with scripted_upstream(held(release), default=reply(b"{}")) as old, scripted_upstream() as new:
         path = write_config(tmp_path, old.base_url, '[[keys]]\nname = "app"\nkey_env = "APP_KEY"\n')
         environ = {"APP_KEY": "gateway-secret"}
         async with (

@@ -76,10 +76,13 @@ async def refusal(*arguments: str, cwd: Path) -> str:
 
 
 async def test_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
-    """A port that is taken is named with the remedy, exit code 2."""
+    """A port that is taken, the auditor's too, is named with the remedy before anything starts, exit code 2."""
     config = write_config(tmp_path, "http://127.0.0.1:9")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         line = await refusal("serve", "--config", str(config), "--port", port, cwd=tmp_path)
+        config.write_text(config.read_text().replace("auditor_metrics_port = 0", f"auditor_metrics_port = {port}"))
+        of_auditor = await refusal("serve", "--config", str(config), "--port", "0", cwd=tmp_path)
 
     assert line == f"biasgate: port {port} on 127.0.0.1 is in use: choose another with --port"
+    assert of_auditor.startswith(f"biasgate: the auditor's metrics cannot listen on 127.0.0.1:{port}: ")

@@ -18,7 +18,6 @@ from tests.support.integration.auditing import auditing, config_for, until
 from tests.support.integration.instant_model import InstantModel
 from tests.support.integration.running_suites import ask_for_run, await_status, defer_run, kept_replies
 from tests.support.integration.serving import Command, command
-from tests.support.postgres import Scratch
 
 SAMPLES = 8
 REPLIES = 100 * SAMPLES
@@ -26,15 +25,7 @@ REPLIES = 100 * SAMPLES
 OPTIONS = {"suite": "bbq", "model": "m", "samples": SAMPLES}
 TIMES = ("started", "finished", "seconds", "base_url_host", "addresses")
 
-pytestmark = [pytest.mark.long, pytest.mark.postgres]
-
-
-@pytest.fixture
-async def shared(postgres_migrated: Scratch) -> AsyncIterator[Database]:
-    """An empty store on PostgreSQL."""
-    database = await Database.open(postgres_migrated.emptied(keep_tables=True))
-    yield database
-    await database.close()
+pytestmark = [pytest.mark.long, pytest.mark.stores("postgresql")]
 
 
 @asynccontextmanager
@@ -77,67 +68,67 @@ def without_times(result: str | None) -> dict[str, Any]:
     return found
 
 
-async def test_killed_auditor_changes_nothing(shared: Database, tmp_path: Path) -> None:
+async def test_killed_auditor_changes_nothing(database: Database, tmp_path: Path) -> None:
     """Three auditors, of which one is killed amid its range, give the result of one alone: each reply counts once."""
     alone = InstantModel()
-    async with alone.serving() as upstream, auditing(config_for(shared.url, upstream)):
-        single = await await_status(shared, await ask_for_run(shared, **OPTIONS), "done", "failed")
+    async with alone.serving() as upstream, auditing(config_for(database.url, upstream)):
+        single = await await_status(database, await ask_for_run(database, **OPTIONS), "done", "failed")
     assert single.status == "done", single.error
-    counted = sum((await counters.read(shared)).values())
+    counted = sum((await counters.read(database)).values())
     model = InstantModel(seconds=0.3)
     model.answers.clear()
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(model.serving())
-        await stack.enter_async_context(auditor(shared, upstream, tmp_path, "first"))
-        run_id = await ask_for_run(shared, **OPTIONS)
-        await until(partial(_n_ask, shared, 1))
-        first = await _owners(shared)
-        doomed = await stack.enter_async_context(auditor(shared, upstream, tmp_path, "doomed"))
-        await until(partial(_n_ask, shared, 2))
-        dead = await _owners(shared) - first
-        await stack.enter_async_context(auditor(shared, upstream, tmp_path, "third"))
-        await until(partial(_n_ask, shared, 3))
+        await stack.enter_async_context(auditor(database, upstream, tmp_path, "first"))
+        run_id = await ask_for_run(database, **OPTIONS)
+        await until(partial(_n_ask, database, 1))
+        first = await _owners(database)
+        doomed = await stack.enter_async_context(auditor(database, upstream, tmp_path, "doomed"))
+        await until(partial(_n_ask, database, 2))
+        dead = await _owners(database) - first
+        await stack.enter_async_context(auditor(database, upstream, tmp_path, "third"))
+        await until(partial(_n_ask, database, 3))
         model.answers.set()
-        await await_status(shared, run_id, "running", done=1)
+        await await_status(database, run_id, "running", done=1)
         doomed.process.kill()
         await doomed.exit_code()
-        await _end_leases(shared, dead)
-        run = await await_status(shared, run_id, "done", "failed")
+        await _end_leases(database, dead)
+        run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
     assert run.progress_done == run.progress_total == REPLIES
-    assert without_times((await runs.get(shared, run_id) or run).result) == without_times(single.result)
-    assert len(await kept_replies(shared, run_id)) == REPLIES
-    assert sum((await counters.read(shared)).values()) == 2 * counted
+    assert without_times((await runs.get(database, run_id) or run).result) == without_times(single.result)
+    assert len(await kept_replies(database, run_id)) == REPLIES
+    assert sum((await counters.read(database)).values()) == 2 * counted
     assert set(model.asked) == set(alone.asked)
     assert REPLIES < sum(model.asked.values()) <= REPLIES + 2 * 16  # what the dead auditor had in flight or in hand
 
 
-async def test_cancelled_run_ends_everywhere(shared: Database, tmp_path: Path) -> None:
+async def test_cancelled_run_ends_everywhere(database: Database, tmp_path: Path) -> None:
     """Cancelled, a run is asked by nobody within a second; resumed, it asks what is left and is done."""
     model = InstantModel(seconds=0.3)
     model.answers.clear()
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(model.serving())
         for name in ("first", "second"):
-            await stack.enter_async_context(auditor(shared, upstream, tmp_path, name))
-        run_id = await ask_for_run(shared, **OPTIONS)
-        await until(partial(_n_ask, shared, 2))
+            await stack.enter_async_context(auditor(database, upstream, tmp_path, name))
+        run_id = await ask_for_run(database, **OPTIONS)
+        await until(partial(_n_ask, database, 2))
         model.answers.set()
-        await await_status(shared, run_id, "running", done=1)
-        await runs.cancel(shared, run_id)
+        await await_status(database, run_id, "running", done=1)
+        await runs.cancel(database, run_id)
         clock = asyncio.get_running_loop().time
         cancelled_at = clock()
         await asyncio.sleep(2)
         assert model.last_at - cancelled_at < 1
-        kept = len(await kept_replies(shared, run_id))
+        kept = len(await kept_replies(database, run_id))
         asked_before = sum(model.asked.values())
         assert asked_before - 2 * 16 <= kept <= asked_before  # in flight; nearly all of it comes in time
         model.seconds = 0.0
-        await runs.resume(shared, run_id)
-        await defer_run(shared, run_id)
-        run = await await_status(shared, run_id, "done", "failed")
+        await runs.resume(database, run_id)
+        await defer_run(database, run_id)
+        run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
-    assert 0 < kept < REPLIES == len(await kept_replies(shared, run_id))
+    assert 0 < kept < REPLIES == len(await kept_replies(database, run_id))
     assert sum(model.asked.values()) == REPLIES + asked_before - kept
-    async with shared.read() as connection:
+    async with database.read() as connection:
         assert (await connection.execute(sa.select(sa.func.count()).select_from(run_ranges))).scalar() == 0

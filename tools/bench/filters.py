@@ -19,9 +19,9 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import NamedTuple
 
-from tests.support.integration.failing import unused_port
 from tests.support.integration.filtering import completion, event, events_of
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
+from tests.support.processes import free_port
 
 DETECTOR_SECONDS = 0.005
 PIECES, PIECE, PACE_SECONDS = 400, "five ", 0.005
@@ -77,7 +77,7 @@ async def detector(request: ReceivedRequest, channel: Channel) -> None:
 
 def configured(setting: Setting, upstream: str, folder: Path) -> int:
     """Writes a configuration; its port."""
-    port = unused_port()
+    port = free_port()
     folder.mkdir()
     (folder / "biasgate.toml").write_text(
         f'[server]\nport = {port}\n[sampling]\nrate = 0.0\n[[upstreams]]\nname = "up"\nbase_url = "{upstream}"\n'

@@ -1,5 +1,6 @@
 // Every data table as CSV and as JSON, by two links beneath it: a row of it a line, numbers as numbers. A cell may say its
-// value in `data-value` and the ends of its interval in `data-lower` and `data-upper`; of other cells the text is read.
+// value in `data-value` and the ends of its interval in `data-lower` and `data-upper`; of other cells the text is read. What
+// has `data-member` gives its `data-value` to a column of that name: a heading in addition to its text, parts of a cell instead.
 
 import { make } from "./common.js";
 
@@ -25,6 +26,8 @@ function textOf(node) {
 // What a cell says, by the ending of the name of its column.
 function partsOf(cell) {
   const { value, lower, upper } = cell.dataset;
+  if (cell.querySelector("[data-member]")) return {};
+  if (cell.dataset.member) return { "": textOf(cell) };
   const parts = value === undefined ? {} : { "": valueOf(value) };
   if (lower !== undefined) return { ...parts, " lower": valueOf(lower), " upper": valueOf(upper) };
   if (value !== undefined) return parts;
@@ -51,6 +54,7 @@ function namesOf(table) {
 export function rowsOf(table) {
   const names = namesOf(table);
   const columns = names.map(() => new Set());
+  const further = names.map(() => new Set());
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => {
     const members = {};
     let at = 0;
@@ -60,11 +64,15 @@ export function rowsOf(table) {
         members[names[at] + ending] = value;
         columns[at].add(ending);
       }
+      for (const one of [cell, ...cell.querySelectorAll("[data-member]")].filter((one) => one.dataset.member)) {
+        members[one.dataset.member] = valueOf(one.dataset.value);
+        further[at]?.add(one.dataset.member);
+      }
       at += cell.colSpan;
     }
     return members;
   });
-  const order = names.flatMap((name, at) => ["", " value", " lower", " upper"].filter((ending) => columns[at].has(ending)).map((ending) => name + ending));
+  const order = names.flatMap((name, at) => ["", " value", " lower", " upper"].filter((ending) => columns[at].has(ending)).map((ending) => name + ending).concat([...further[at]].sort()));
   return rows.filter((row) => Object.keys(row).length).map((row) => Object.fromEntries(order.map((name) => [name, row[name] ?? null])));
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.feature import AlarmFinding, Feature
+from gateway.feature import AlarmCause, AlarmFinding, Feature
 
 if TYPE_CHECKING:
     from gateway.store.database import Database
@@ -17,11 +17,12 @@ class Causes(Feature):
     routes = {"GET /live/alarms/{stream_id}/cause": "VIEWER"}
     auditor_part = "gateway.features.causes.passes:CausesPart"
 
-    async def alarm_sentences(self, database: "Database", stream: str) -> Sequence[str]:
+    async def alarm_causes(self, database: "Database", stream: str, since: float | None) -> Sequence[AlarmCause]:
         from gateway.features.causes import store
-        from gateway.features.causes.shown import shown_cause
+        from gateway.features.causes.shown import first_step, shown_cause
 
-        return [shown_cause(await store.of_alarm(database, stream)).sentence]
+        cause = shown_cause(await store.of_alarm(database, stream, since))
+        return [AlarmCause(cause.sentence, first_step(cause))]
 
     async def alarm_findings(self, database: "Database", told: Container[tuple[str, float]]) -> Sequence[AlarmFinding]:
         from gateway.features.causes import store

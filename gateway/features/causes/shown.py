@@ -14,6 +14,13 @@ from gateway.features.causes import store
 from gateway.features.causes.store import PartName, Status, Work
 
 NAMES = {"judge": "the judge", "model": "the model", "traffic": "traffic", "application": "the application"}
+STEPS = {
+    "judge": "Check the judge before the model: it scores the same answers otherwise than before",
+    "model": "Ask who serves the model what changed: it answers the same prompts otherwise than before",
+    "traffic": "Find out who sends other prompts than before: the same model is asked something else",
+    "application": "Ask the application's owner what changed in its system prompt, sampling fields or tools",
+}
+"""What to do first where a part makes most of a shift."""
 WAITING = "no auditor has looked at it yet"
 
 
@@ -74,6 +81,13 @@ def _sentence(cause: ShownCause) -> str:
     return f"Of the {'rise' if sign > 0 else 'fall'} of {number(abs(cause.shift), 2)}, {', '.join(texts)}."
 
 
+def first_step(cause: ShownCause) -> str:
+    """Return what to do first: a part makes at least half of the shift, and surely some of it; empty if none does."""
+    shift = cause.shift or 0.0
+    large = (part for part in cause.parts if part.value / (shift or 1.0) >= 0.5 and part.lower * part.upper > 0.0)
+    return next((STEPS[part.part] for part in large), "")
+
+
 class CausesController(Controller):
     """Numbers only: no text of any exchange."""
 
@@ -87,7 +101,8 @@ class CausesController(Controller):
     )
     async def cause(self, database: Store, stream_id: FromPath[str]) -> ShownCause:
         """Return the cause of the alarm that stands. A part that is not known yet is in no list: see `reason`."""
-        if stream_id not in await store.alarmed(database):
+        since = (await store.alarmed(database)).get(stream_id)
+        if since is None:
             name = stream_id[:100]
             raise NotFoundError(f'no alarm of the stream "{name}" stands: GET /live/alarms lists those that do')
-        return shown_cause(await store.of_alarm(database, stream_id))
+        return shown_cause(await store.of_alarm(database, stream_id, since))

@@ -117,9 +117,9 @@ async def read(database: Database, stream: str) -> Work | None:
         return None
 
 
-async def of_alarm(database: Database, stream: str) -> Work | None:
-    """Read the work on the alarm of a stream that stands; None before it has begun."""
-    work, since = await read(database, stream), (await alarmed(database)).get(stream)
+async def of_alarm(database: Database, stream: str, since: float | None) -> Work | None:
+    """Read the work on the alarm that a stream raised at this time; None before it has begun."""
+    work = await read(database, stream)
     return work if work is not None and work.alarm_since == since else None
 
 
@@ -127,8 +127,8 @@ async def standing(database: Database, told: Container[tuple[str, float]] = ()) 
     """Read the work on the alarms that stand, by stream. `told`: alarms (stream, since) that are left out."""
     works = {}
     for stream, since in (await alarmed(database)).items():
-        work = None if (stream, since) in told else await read(database, stream)
-        if work is not None and work.alarm_since == since:
+        work = None if (stream, since) in told else await of_alarm(database, stream, since)
+        if work is not None:
             works[stream] = work
     return works
 

@@ -1,6 +1,5 @@
 """No reply of a judge, model or embedder takes more memory or time than it may: compressed, endless, deep or slow."""
 
-import asyncio
 import time
 import tracemalloc
 import zlib
@@ -16,6 +15,7 @@ from auditors.clients.completion import EmbeddingClient, HttpCompleter, served_m
 from auditors.clients.failures import LONGEST_MESSAGE
 from auditors.types import CompletionError, CompletionRequest, Message
 from gateway.auditor.backpressure.vllm_load import LoadReader
+from tests.support.integration.failing import drips
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, reply, scripted_upstream
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "Hi")], max_tokens=5)
@@ -100,13 +100,6 @@ async def endless(_: ReceivedRequest, channel: Channel) -> None:
     await channel.send(b"HTTP/1.1 200 OK\r\n\r\n" + CHAT)
     while True:
         await channel.send(b" " * 65536)
-
-
-async def drips(_: ReceivedRequest, channel: Channel) -> None:
-    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
-    while True:
-        await channel.send(b" ")
-        await asyncio.sleep(0.02)
 
 
 # Whoever sends without end may still be at it when the test's loop closes.

@@ -8,7 +8,7 @@ import pytest
 from auditors.types import Estimate
 from benchmarks.published.tables import tables_of
 from benchmarks.reporting.report import render
-from benchmarks.reporting.side_by_side import EMBEDDED, Grid, alike, grids, names
+from benchmarks.reporting.side_by_side import Grid, alike, grids, names
 from benchmarks.run.result import Result
 from gateway.cli.audit import report as command
 from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
@@ -54,15 +54,17 @@ def has_both(grid: Grid) -> bool:
 
 @pytest.mark.parametrize("suite", PAPERS)
 def test_each_suite_of_the_papers_has_their_numbers_beside_its_own(suite: str) -> None:
-    """A single run of protocol `paper`, on the page and on the terminal; on embedded items with a warning."""
+    """A single run of protocol `paper`, on the page and on the terminal; on embedded items without them."""
     run, _ = scored(f"{suite}.paper.sample")
+    embedded = msgspec.structs.replace(run, dataset=msgspec.structs.replace(run.dataset, kind="embedded"))
+    assert grids([embedded], ["own"]) == []
+    run = msgspec.structs.replace(run, dataset=msgspec.structs.replace(run.dataset, kind="canonical"))
     tables = grids([run], ["own"])
     page, text = render([run]), command.text([run])
     unfolded = [grid for grid in tables if not grid.is_folded]
 
     assert [grid.title.split(" · ")[0] for grid in tables] == PAPERS[suite]
     assert all(map(has_both, tables))
-    assert all((EMBEDDED in grid.notes) == (run.dataset.kind == "embedded") for grid in tables)
     assert all(f"Side by side: {grid.title}" in page for grid in tables)
     assert text.count("Side by side: ") == len(unfolded)
 
@@ -85,7 +87,6 @@ def test_printed_numbers_are_of_the_same_setting(
 
     assert grid.title.endswith(f", {source}")
     assert value in [row[f"{model} (published)"] for row in by_part(grid).values()]
-    assert EMBEDDED not in grid.notes
 
 
 def test_a_suite_without_a_paper_shows_the_parts_of_its_headline() -> None:

@@ -115,6 +115,7 @@ def test_no_secret_of_an_address_is_printed(folder: Path, capsys: pytest.Capture
     said = "".join(capsys.readouterr())
     assert "s3cret" not in said
     assert '"base_url": "http://127.0.0.1:9/v1?api_key=***"' in said
+    assert "biasgate: upstream u is asked at http://127.0.0.1:9/v1?api_key=***/v1/..." in said
 
 
 def test_a_reload_asks_for_what_its_own_process_reads(folder: Path) -> None:

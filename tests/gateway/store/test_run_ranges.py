@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 import sqlalchemy as sa
@@ -13,21 +12,12 @@ from gateway.store.database import Database
 from gateway.store.run_responses import Response
 from gateway.store.tables import runs as runs_table
 from tests.support.integration.running_suites import kept_replies
-from tests.support.postgres import Scratch
 from tests.support.store.made import create_run
 
-pytestmark = pytest.mark.postgres
+pytestmark = pytest.mark.stores("postgresql")
 
 OPTIONS = {"suite": "bbq", "model": "m", "mode": "sample", "protocol": "corrected"}
 FIRST, SECOND = Range(0, 2), Range(2, 5)
-
-
-@pytest.fixture
-async def shared(postgres_migrated: Scratch) -> AsyncIterator[Database]:
-    """An empty store on PostgreSQL."""
-    database = await Database.open(postgres_migrated.emptied(keep_tables=True))
-    yield database
-    await database.close()
 
 
 async def offered(database: Database) -> runs.Run:
@@ -46,69 +36,69 @@ async def keep(database: Database, run: runs.Run, owner: str, part: Range, *item
     return part.first in kept
 
 
-async def test_a_range_has_one_owner(shared: Database) -> None:
+async def test_a_range_has_one_owner(database: Database) -> None:
     """Of many that reach for ranges at once each gets one of its own, and the others none."""
-    run = await offered(shared)
-    taken = await asyncio.gather(*(run_ranges.take(shared, run, str(number)) for number in range(6)))
+    run = await offered(database)
+    taken = await asyncio.gather(*(run_ranges.take(database, run, str(number)) for number in range(6)))
     assert sorted(one for one in taken if one is not None) == [FIRST, SECOND]
 
 
-async def test_a_silent_owner_loses_its_range(shared: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_owner_loses_its_range(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once its lease is over another may take it, and what the first one sends later is not kept."""
-    run = await offered(shared)
+    run = await offered(database)
     monkeypatch.setattr(run_ranges, "LEASE_SECONDS", 0.3)
-    assert await run_ranges.take(shared, run, "dead") == FIRST
-    assert await keep(shared, run, "dead", FIRST, "a")
-    assert await run_ranges.renew(shared, "r", "dead") == {0}
+    assert await run_ranges.take(database, run, "dead") == FIRST
+    assert await keep(database, run, "dead", FIRST, "a")
+    assert await run_ranges.renew(database, "r", "dead") == {0}
     monkeypatch.setattr(run_ranges, "LEASE_SECONDS", 60)
-    assert await run_ranges.take(shared, run, "next") == SECOND
+    assert await run_ranges.take(database, run, "next") == SECOND
     await asyncio.sleep(0.5)
-    assert await run_ranges.take(shared, run, "next") == FIRST
-    assert not await keep(shared, run, "dead", FIRST, "a", "b")
-    assert await run_ranges.renew(shared, "r", "dead") == set()
-    assert await keep(shared, run, "next", FIRST, "b", whole=True)
-    assert await kept_replies(shared, "r") == ['"dead"', '"next"']
-    assert (await counters.read(shared))["audit_requests", ("bbq", "m", "ok")] == 2
-    assert await run_ranges.asked(shared, "r", 9) == [FIRST]
+    assert await run_ranges.take(database, run, "next") == FIRST
+    assert not await keep(database, run, "dead", FIRST, "a", "b")
+    assert await run_ranges.renew(database, "r", "dead") == set()
+    assert await keep(database, run, "next", FIRST, "b", whole=True)
+    assert await kept_replies(database, "r") == ['"dead"', '"next"']
+    assert (await counters.read(database))["audit_requests", ("bbq", "m", "ok")] == 2
+    assert await run_ranges.asked(database, "r", 9) == [FIRST]
 
 
 @pytest.mark.parametrize("end", ["claimed again", "released", "failed", "resumed", "old auditor"])
 async def test_nothing_is_kept_of_a_run_that_is_anothers(
-    shared: Database, monkeypatch: pytest.MonkeyPatch, end: str
+    database: Database, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """Whoever has the run by now, also an auditor that knows of no ranges: replies to the ranges of before are lost."""
-    run = await offered(shared)
-    await run_ranges.take(shared, run, "b")
+    run = await offered(database)
+    await run_ranges.take(database, run, "b")
     match end:
         case "claimed again":
             monkeypatch.setattr(runs, "STALE_SECONDS", 0.0)
-            assert await runs.claim(shared, "r") is not None
+            assert await runs.claim(database, "r") is not None
         case "released":
-            await runs.release(shared, "r", claim=run.claim)
+            await runs.release(database, "r", claim=run.claim)
         case "failed":
-            await runs.fail(shared, "r", "why", claim=run.claim)
+            await runs.fail(database, "r", "why", claim=run.claim)
         case "resumed":
-            await runs.cancel(shared, "r")
-            assert await keep(shared, run, "b", FIRST, "in flight")
-            await runs.resume(shared, "r")
+            await runs.cancel(database, "r")
+            assert await keep(database, run, "b", FIRST, "in flight")
+            await runs.resume(database, "r")
         case _:  # as version 0017 claims a run
             values = {"status": "running", "heartbeat_at": time.time(), "error": None}
-            await shared.change_rows(sa.update(runs_table).where(runs_table.c.id == "r").values(values))
-    assert await run_ranges.terms(shared, run) is None
-    assert await run_ranges.waiting(shared) == []
-    assert await run_ranges.take(shared, run, "c") is None
-    assert not await keep(shared, run, "b", FIRST, "a")
-    assert len(await kept_replies(shared, "r")) == (end == "resumed")
+            await database.change_rows(sa.update(runs_table).where(runs_table.c.id == "r").values(values))
+    assert await run_ranges.terms(database, run) is None
+    assert await run_ranges.waiting(database) == []
+    assert await run_ranges.take(database, run, "c") is None
+    assert not await keep(database, run, "b", FIRST, "a")
+    assert len(await kept_replies(database, "r")) == (end == "resumed")
 
 
-async def test_only_the_newest_claim_ends_a_run(shared: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_newest_claim_ends_a_run(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """An auditor that was thought dead neither finishes nor keeps alive what another has claimed."""
-    run = await offered(shared)
+    run = await offered(database)
     monkeypatch.setattr(runs, "STALE_SECONDS", 0.0)
     await asyncio.sleep(0.02)
-    second = await runs.claim(shared, "r")
+    second = await runs.claim(database, "r")
     assert second is not None
-    assert await runs.heartbeat(shared, "r", 1, 2, claim=run.claim) is None
-    assert not await runs.finish(shared, "r", result="{}", report="", claim=run.claim)
-    assert not await run_ranges.offer(shared, run, [FIRST], "{}")
-    assert await runs.finish(shared, "r", result="{}", report="", claim=second.claim)
+    assert await runs.heartbeat(database, "r", 1, 2, claim=run.claim) is None
+    assert not await runs.finish(database, "r", result="{}", report="", claim=run.claim)
+    assert not await run_ranges.offer(database, run, [FIRST], "{}")
+    assert await runs.finish(database, "r", result="{}", report="", claim=second.claim)

@@ -1,5 +1,6 @@
 """How upstreams fail, byte by byte, and how a test reads what became of it."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-E
 STREAM_START = STREAM_HEAD + b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
 
 
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+async def drips(_: ReceivedRequest, channel: Channel) -> None:
+    await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await channel.send(b" ")
+        await asyncio.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from gateway.auditor.part import AuditorContext
 from gateway.config.schema import Config
 from gateway.features.causes import store
 from gateway.features.causes.passes import CausesPart
+from gateway.features.causes.shown import STEPS, ShownCause, ShownPart, first_step
 from gateway.features.causes.store import Work
 from gateway.store import streams
 from gateway.store.database import Database
@@ -67,7 +68,16 @@ async def test_audits_of_before_and_since_are_told_apart(database: Database) -> 
     assert {audit.score for audit in beside} == {1 / 3, 2 / 3}
     work = Work(alarm_since=alarms[stream.id], metric="favoritism")
     await store.write(database, stream.id, work)
-    assert await store.of_alarm(database, stream.id) == work
+    assert await store.of_alarm(database, stream.id, alarms[stream.id]) == work
+    assert await store.of_alarm(database, stream.id, alarms[stream.id] + 1.0) is None
+
+
+def test_the_part_that_surely_makes_most_says_what_to_do_first() -> None:
+    """No step follows from a part of unknown sign, or from less than half of the shift."""
+    model, sure, unsure = (-0.3, -0.4, -0.2), (-0.7, -0.8, -0.6), (-0.7, -1.7, 0.3)
+    for application, step in ((sure, STEPS["application"]), (unsure, ""), (model, "")):
+        parts = [ShownPart("model", *model), ShownPart("application", *application)]
+        assert first_step(ShownCause(status="told", shift=-1.0, parts=parts)) == step
 
 
 async def step(plane: ControlPlane, config: Config) -> None:
