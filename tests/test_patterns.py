@@ -13,7 +13,7 @@ import auditors
 import benchmarks.run
 import benchmarks.suites
 import gateway
-from auditors.text.late_patterns import LatePattern
+from auditors.late_patterns import LatePattern
 from auditors.text.refusal_words import read_reply
 from auditors.text.swaps.swap import LONGEST_CHARS, swap
 from benchmarks.suites.common.choice import read_choice

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from auditors.text.late_patterns import compile_late
+from auditors.late_patterns import compile_late
 
 MOST_NESTED = 2
 """Fragments within fragments."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar, cast
 
-from auditors.text.late_patterns import compile_late
+from auditors.late_patterns import compile_late
 from auditors.text.names import NAMES
 from auditors.text.plain import plain_text
 from auditors.text.swaps.outcome import NotSwapped

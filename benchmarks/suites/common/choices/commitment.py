@@ -8,7 +8,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from auditors.text.late_patterns import compile_late
+from auditors.late_patterns import compile_late
 from benchmarks.suites.common.choices.offers import CONTRADICTION, DROPPED, NO_MARK, SHARED, TEXT
 
 _WORDS = {
