@@ -6,6 +6,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
@@ -26,6 +27,7 @@ from benchmarks.run import directory
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS, estimate
+from gateway.cli.audit.jobs import writer_at
 from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
 from gateway.features.papers.runs import Finished, Model
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table
@@ -197,7 +199,13 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
 
 def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
     """Yield every finished run of the drawing with its numbers to be drawn; by writer, a run for each writer."""
-    served = {model.served: model.name for model in numbers.models}
+    texts = numbers.recipe.run(drawing.of).evaluates or ""
+    names = {
+        name: model.name
+        for model in numbers.models
+        if isinstance(numbers.outcomes.get((model.name, texts)), Finished)
+        for name in (model.served, writer_at(model.served, urlsplit(model.base_url).netloc))
+    }
     for model in numbers.models:
         outcome = numbers.outcomes.get((model.name, drawing.of))
         if not isinstance(outcome, Finished):
@@ -205,7 +213,7 @@ def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
         parts = {model.name: outcome.result.estimates}
         if drawing.by_writer:
             scored = _by_writer(outcome.path, drawing.metrics).items()
-            parts = {f"{model.name} about {served.get(name, name)}": estimates for name, estimates in scored}
+            parts = {f"{model.name} about {names.get(name, name)}": estimates for name, estimates in scored}
         for name, estimates in parts.items():
             drawn = [stated(outcome.result, e) for e in estimates if e.metric in drawing.metrics or not drawing.metrics]
             if drawing.subset is not None:

@@ -41,7 +41,7 @@ OPTIONS = ("--models", "models.toml", "--data", "embedded", "--limit", str(LIMIT
 
 def profile(name: str) -> Profile:
     association = PlantedImplicitAssociation(p_consistent=1.0, p_refusal=P_REFUSAL.get(name, 0.0))
-    return msgspec.structs.replace(load("default"), models=[name], implicit_association=association)
+    return msgspec.structs.replace(load("default"), models=[name, "same"], implicit_association=association)
 
 
 @pytest.fixture(scope="module")
@@ -210,10 +210,11 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
 
 
 def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
-    """The choices about the texts of each writer, drawn alone, add up to those that are drawn together; a short poem
-    has its twelfth of them; the run of choices wrote nothing and has no figure of similarities.
+    """The choices about the texts of each writer, drawn alone, add up to those drawn together, though both writers have
+    one name at their servers; a short poem has its twelfth; the run of choices has no figure of similarities.
     """
     limit = 9 * 36
+    write_models([{"name": name, "model": "same", "base_url": url} for name, url in urls.items()])
     code, _, err = run_here("audit", "paper", "cogs", *OPTIONS[:2], "--limit", str(limit), "--quiet", "--out", "out")
     assert code == 0, err
     of, listed = recipe.load("cogs"), runs.read_models(Path("models.toml"))
@@ -231,6 +232,8 @@ def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
     assert n_choices(drawn["5"]) == [sum(n_choices(by_writer[:2])), sum(n_choices(by_writer[2:]))]
     assert [n_choices([figure]) for figure in by_writer] == [[sum(n_choices([figure]))] for figure in by_task]
     assert min(n_choices(by_writer)) >= 30
+    writers = [figure.title.rpartition(" · ")[2] for figure in by_writer]
+    assert writers == [f"{name} about {writer}" for name in P_REFUSAL for writer in P_REFUSAL]
     of_choices = asking.outcomes["plain", "choices"]
     assert isinstance(of_choices, Finished)
     replies = directory.observations(of_choices.path)
