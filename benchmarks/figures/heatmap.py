@@ -11,8 +11,8 @@ from benchmarks.figures.figure import Key, format_estimate
 from benchmarks.figures.marks import colour_key, tile, tile_key
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text, width_of
 
-FEW = 5
-"""Cells of fewer replies are hatched."""
+FEW = 10
+"""Cells of fewer replies are hatched: a number of so few is not assessable."""
 
 CELL_WIDTH, CELL_HEIGHT = 70.0, 48.0
 HEAD = 34.0

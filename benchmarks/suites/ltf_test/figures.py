@@ -26,8 +26,8 @@ Pairs = Mapping[tuple[str, str], Estimate]
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """Return one figure of a single run: the paper's groups of each axis, over all and over annotated questions."""
-    parts = tuple(_part(run, axis) for run in runs for axis in _axes(run)) if len(runs) == 1 else ()
+    """Return the maps of each axis, those of all runs side by side: the paper's groups, over all and `eval` questions."""
+    parts = tuple(_part(runs, axis) for axis in dict.fromkeys(axis for run in runs for axis in _axes(run)))
     if not parts:
         return []
     reading = (
@@ -69,16 +69,14 @@ def _groups(pairs: Pairs) -> list[str]:
     return list(dict.fromkeys([*(p for p, _ in pairs), *(q for _, q in pairs)]))
 
 
-def _part(run: Run, axis: str) -> Part:
-    subsets = [s for s in SUBSETS if _pairs(run.estimates, axis, s)]
-    n_groups = len(_groups(_pairs(run.estimates, axis, subsets[0]))) if subsets else 0
-    pictures = tuple(_picture(run, axis, subset, full=False) for subset in subsets)
+def _part(runs: Sequence[Run], axis: str) -> Part:
+    pairs = {(run.name, s): found for run in runs for s in SUBSETS if (found := _pairs(run.estimates, axis, s))}
+    places = [(run, s) for s in SUBSETS for run in runs if (run.name, s) in pairs]
+    few, full = (tuple(_picture(run, axis, s, runs, full=is_full) for run, s in places) for is_full in (False, True))
     if axis not in FIGURE_GROUPS:
-        return Part(pictures=pictures)
+        return Part(pictures=few)
     return Part(
-        pictures=pictures,
-        summary=f"{_named(axis)}: all {n_groups} groups",
-        more=tuple(_picture(run, axis, subset, full=True) for subset in subsets),
+        pictures=few, summary=f"{_named(axis)}: all {max(len(_groups(each)) for each in pairs.values())} groups", more=full
     )
 
 
@@ -87,9 +85,10 @@ def _named(axis: str) -> str:
     return f"{words} (control: invented groups)" if axis == CONTROL else words
 
 
-def _picture(run: Run, axis: str, subset: str | None, *, full: bool) -> Picture:
+def _picture(run: Run, axis: str, subset: str | None, runs: Sequence[Run], *, full: bool) -> Picture:
     drawn_map = heat_map(run.estimates, axis, subset, full=full)
-    title, reading = f"{_named(axis)}, {SUBSETS[subset]}", _reading(drawn_map)
+    title = f"{_named(axis)}, {SUBSETS[subset]}" + (f" · {run.name}" if len(runs) > 1 else "")
+    reading = _reading(drawn_map)
     svg = heatmap.draw(drawn_map, low=LOW, high=HIGH, label=f"Heat map. {title}. {reading}")
     return Picture(title=title, reading=reading, svg=svg)
 

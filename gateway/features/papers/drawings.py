@@ -24,6 +24,7 @@ from benchmarks.lab.positioning import positioning
 from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard import leaderboards
 from benchmarks.run import directory
+from benchmarks.run.result import Result
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS, estimate
@@ -215,10 +216,16 @@ def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
             scored = _by_writer(outcome.path, drawing.metrics).items()
             parts = {f"{model.name} about {names.get(name, name)}": estimates for name, estimates in scored}
         for name, estimates in parts.items():
-            drawn = [stated(outcome.result, e) for e in estimates if e.metric in drawing.metrics or not drawing.metrics]
+            chosen = [e for e in estimates if e.metric in drawing.metrics or not drawing.metrics]
+            drawn = [e if drawing.hatches_few and _has_few(outcome.result, e) else stated(outcome.result, e) for e in chosen]
             if drawing.subset is not None:
                 drawn = [msgspec.structs.replace(e, subset=None) for e in drawn if e.subset == drawing.subset]
             yield Run(name=name, estimates=drawn)
+
+
+def _has_few(result: Result, estimate: Estimate) -> bool:
+    """Return whether the run and the axis of a number are assessable, so that only its own replies are too few."""
+    return result.fault is None and (estimate.axis or "") not in result.axes_not_assessable
 
 
 def _by_writer(path: Path, metrics: Sequence[str]) -> dict[str, list[Estimate]]:

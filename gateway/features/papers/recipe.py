@@ -172,6 +172,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Metrics that a suite draws; empty: all."""
     subset: str | None = None
     """Part of the data whose numbers a suite draws in place of those over all."""
+    hatches_few: bool = False
+    """The suite hatches numbers of few replies: those that are not assessable for this alone are drawn too."""
     by_writer: bool = False
     """The choices between the texts of each model are drawn by themselves, for every model that chooses."""
 
