@@ -26,7 +26,7 @@ Pairs = Mapping[tuple[str, str], Estimate]
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """Return the maps of each axis, those of all runs side by side: the paper's groups, over all and `eval` questions."""
+    """Return each axis' maps of all runs side by side: the paper's groups, over all questions and over `eval`."""
     parts = tuple(_part(runs, axis) for axis in dict.fromkeys(axis for run in runs for axis in _axes(run)))
     if not parts:
         return []
@@ -75,9 +75,8 @@ def _part(runs: Sequence[Run], axis: str) -> Part:
     few, full = (tuple(_picture(run, axis, s, runs, full=is_full) for run, s in places) for is_full in (False, True))
     if axis not in FIGURE_GROUPS:
         return Part(pictures=few)
-    return Part(
-        pictures=few, summary=f"{_named(axis)}: all {max(len(_groups(each)) for each in pairs.values())} groups", more=full
-    )
+    n_groups = max(len(_groups(each)) for each in pairs.values())
+    return Part(pictures=few, summary=f"{_named(axis)}: all {n_groups} groups", more=full)
 
 
 def _named(axis: str) -> str:

@@ -127,8 +127,8 @@ def test_a_stored_result_is_enough(judged_run: Result) -> None:
 
 
 def test_page_of_a_run(judged_run: Result) -> None:
-    """The page has the maps of two runs as panels, then each run's, with title and reading, and no ids, outside links or
-    unassessable numbers.
+    """The page has the maps of two runs as panels, then each run's, with title and reading, and no ids, outside links
+    or unassessable numbers.
     """
     shown = [stated(judged_run, one) for one in judged_run.estimates]
     [figure] = ltf.figures([Run(name="m", estimates=shown)])
