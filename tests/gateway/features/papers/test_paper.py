@@ -244,7 +244,6 @@ def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
     assert drawn["1"][0].notes[0].startswith(f"plain: White is undefined: not assessable: {n_read} of ")
     figures = registry.find("cogs").figures([Run(name="m", estimates=of_choices.result.estimates)])
     assert [figure.title for figure in figures] == ["Whose text is chosen", "Whose text is chosen, by task"]
-
     result = Path("out/runs/plain/texts/result.json")
     result.write_text(re.sub('"embedder": ?null', '"embedder":"all-MiniLM-L6-v2"', result.read_text()))
     again = runs.Asking(of.runs, listed, runs.Settings(limit=limit, embedder="minilm"), Path("other"))
