@@ -89,11 +89,11 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     if name == "minilm":
         folder = minilm_folder()
         verify_sha256(folder / "model.safetensors")
-        shown_name, model = "all-MiniLM-L6-v2", _load_model(str(folder), threads)
+        model = _load_model(str(folder), threads)
     else:
-        shown_name, model = Path(name).name if Path(name).is_dir() else name, _load_model(name, threads)
+        model = _load_model(name, threads)
     if backend == "torch":
-        return LocalEmbedder(shown_name, model)
+        return LocalEmbedder(shown_name(name), model)
     try:
         if backend == "cuda":
             move_to_cuda(model)
@@ -102,7 +102,12 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     except ConversionError as exc:
         raise EmbedderError(f'embedder "{name}": {exc}') from exc
     at_once = COMPUTED_AT_ONCE_ON_GPU if backend == "cuda" else COMPUTED_AT_ONCE
-    return LocalEmbedder(f"{shown_name} ({backend})", model, at_once=at_once)
+    return LocalEmbedder(f"{shown_name(name)} ({backend})", model, at_once=at_once)
+
+
+def shown_name(name: str) -> str:
+    """Return the name that results have of an embedder loaded here: a directory's last part, all-MiniLM-L6-v2."""
+    return "all-MiniLM-L6-v2" if name == "minilm" else Path(name).name if Path(name).is_dir() else name
 
 
 def verify_sha256(file: Path) -> None:

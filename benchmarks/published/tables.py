@@ -24,6 +24,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     mark: str = ""
     identity: str = ""
     """Identity in brackets after it."""
+    provider: str = ""
     note: str
     """Note on numbers that do not add up in print; empty for most."""
 
@@ -43,7 +44,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Metric in the file that is taken away."""
     suite: str
     metric: str
-    form: tuple[Literal["axis", "group", "subset", ""], ...] = ("axis",)
+    form: tuple[Literal["axis", "group", "subset", "provider", ""], ...] = ("axis",)
     """Parts of a row's name between slashes; subsets are joined, and a part without a name is left out."""
     axis: str | None = None
     group: str | None = None
@@ -126,6 +127,7 @@ def numbers(table: Table) -> list[Published]:
                 decimals=len(row["value"].partition(".")[2]),
                 mark="*" if is_starred else "",
                 identity=identity,
+                provider=row["axis_or_category"] if table.form == ("provider",) else "",
                 note="" if has_identity else row["note"],
             )
         )
@@ -136,7 +138,7 @@ def _key(table: Table, parts: list[str]) -> CellKey:
     names: dict[str, list[str]] = {"axis": [], "group": [], "subset": []}
     for label, part in zip(table.form, parts, strict=True):
         name = _our_name(part)
-        if label and name is not None:
+        if label in names and name is not None:
             names[label].append(name)
     axis, group, subset = ("/".join(words) or None for words in names.values())
     return CellKey(table.metric, axis or table.axis, group or table.group, table.reference, subset or table.subset)

@@ -117,7 +117,7 @@ class Access:
 
 def _require_audience(audience: Audience | None, holder: Holder, connection: Connection) -> None:
     if audience is None:
-        raise PermissionDeniedException(detail="gateway/api/route_access.py has no entry for this route")
+        raise PermissionDeniedException(detail="gateway/api/route_access.toml has no entry for this route")
     if holder.role == "admin":
         return
     if audience is Audience.HOLDER:

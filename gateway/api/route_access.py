@@ -1,7 +1,9 @@
 """The role that each route needs, else refused: text of people or models an administrator's, numbers a viewer's."""
 
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from pathlib import Path
 from pkgutil import resolve_name
 
 from litestar.routes import BaseRoute
@@ -25,83 +27,11 @@ class Audience(Enum):
     ADMIN_WITH_KEY = "an administrator; closed until there is a control key"
 
 
-_TABLE: dict[Audience, str] = {
-    Audience.EVERYBODY: """
-        GET /
-        GET /livez
-        GET /readyz
-        GET /console/login
-        GET /console/static/{name}
-    """,
-    Audience.SCRAPER: "GET /metrics",
-    Audience.HOLDER: """
-        GET /console/session
-        POST /console/session
-        DELETE /console/session
-    """,
-    Audience.VIEWER: """
-        GET /suites
-        GET /audits
-        GET /audits/compare
-        GET /audits/{audit_id}
-        GET /audits/{audit_id}/events
-        GET /audits/{audit_id}/gate
-        GET /audits/{audit_id}/report
-        GET /audits/{audit_id}/result
-        GET /schedules
-        GET /schedules/{schedule_id}
-        GET /judges/calibrations
-        GET /judges/calibrations/{digest}
-        GET /live/alarms
-        GET /live/circuits
-        GET /live/detectors
-        GET /live/estimates
-        GET /live/ledger
-        GET /live/streams/{stream_id}/history
-        GET /live/streams/{stream_id}/replicas
-        GET /console
-        GET /console/alarms
-        GET /console/alarms/{stream_id}
-        GET /console/audits
-        GET /console/audits/compare
-        GET /console/audits/{audit_id}
-        GET /console/settings
-        GET /schema
-        GET /schema/openapi.json
-        GET /schema/{path}
-    """,
-    Audience.ADMIN: """
-        POST /audits
-        POST /audits/estimate
-        POST /audits/{audit_id}/cancel
-        POST /audits/{audit_id}/resume
-        GET /audits/compare/report
-        GET /audits/{audit_id}/items
-        GET /audits/{audit_id}/responses
-        POST /schedules
-        DELETE /schedules/{schedule_id}
-        POST /judges/calibrations
-        POST /live/alarms/{stream_id}/acknowledge
-        GET /live/alarms/acknowledgements
-        POST /live/streams/{stream_id}/restart
-        GET /console/audits/{audit_id}/items
-    """,
-    Audience.ADMIN_WITH_KEY: """
-        GET /live/exchanges
-        DELETE /live/exchanges
-        GET /live/exchanges/access
-        GET /live/exchanges/compare
-        GET /live/exchanges/redactions
-        GET /live/exchanges/{exchange_id}
-        GET /console/exchanges
-        GET /console/exchanges/{exchange_id}
-    """,
-}
-
+_TABLE: dict[str, list[str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 ROUTES: dict[tuple[str, str], Audience] = {
-    (method, path): audience
-    for audience, lines in _TABLE.items()
-    for method, path in (line.split() for line in lines.split("\n") if line.strip())
+    (method, path): Audience[audience]
+    for audience, routes in _TABLE.items()
+    for method, path in (route.split() for route in routes)
 }
 """The audience by method and path, with the parameters of the path in braces."""
 
@@ -119,7 +49,7 @@ def require_entries(routes: Iterable[BaseRoute], entries: Mapping[tuple[str, str
     missing = sorted(set(served_routes(routes)) - entries.keys())
     if missing:
         names = ", ".join(f"{method} {path}" for method, path in missing)
-        raise LookupError(f"gateway/api/route_access.py has no entry for {names}: say who may call it")
+        raise LookupError(f"gateway/api/route_access.toml has no entry for {names}: say who may call it")
 
 
 def all_routes() -> dict[tuple[str, str], Audience]:

@@ -1,45 +1,15 @@
 """A drift alarm in one sentence that needs no manual."""
 
 import time
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
 from gateway.console.rendering import number, whole, words
 from gateway.reading.alarms import by_change, by_measure
 from gateway.streams.detectors import ShownDetector
 
-SUBJECTS = {
-    "favoritism": "Favouritism towards {group}",
-    "favoritism_gap": "Favouritism towards {group}, against the other groups",
-    "representative_distance": "The distance of answers about {group} from the plain answer",
-    "representative_distance_gap": "The distance of answers about {group}, against the other groups",
-    "representative_bias_score": "The spread of answers over identities of {axis}",
-    "counterfactual_distance_excess": "How much answers change when {group} is put in",
-    "counterfactual_refusal_difference": "Refusals when {group} is put in, less those without",
-    "counterfactual_length_difference": "The length of answers when {group} is put in, against that without",
-    "counterfactual_favoritism_difference": "Favouritism when {group} is put in, less that without",
-    "decision_probability_excess": "The probability of the decision for {group}, less that of the others",
-    "decision_impact_ratio": "The impact ratio of decisions about {group}",
-    "decision_flip_rate": "Decisions that flip when {group} is put in",
-    "first_person_distance_excess": "How much answers change when the user has a name of {group}",
-    "first_person_refusal_excess": "Refusals when the user has a name of {group}, less those of the reference",
-    "first_person_length_excess": "The length of answers when the user has a name of {group}, against the reference",
-    "first_person_quality_excess": "The quality of answers, to a judge, when the user has a name of {group}",
-    "first_person_sentiment_excess": "How warmly answers speak to users with names of {group}, to a judge",
-    "first_person_divergence": "How much likelier answers are than for a user with a name of {group}",
-    "first_person_divergence_difference": "How much less answers fit users with names of {group} than the reference's",
-    "first_person_divergence_excess": "How much the fit of answers depends on a name being of {group}",
-    "likelihood_divergence": "How much likelier answers about {group} are than the same about another group",
-    "likelihood_divergence_rest": "How much likelier they are about {group}, in words that are not swapped",
-    "selection_share": "How often the text of {group} is chosen",
-    "affinity_bias_score": "The unevenness of choices between identities of {axis}",
-    "refusal_rate": "Refusals to requests about {group}",
-    "refusal_rate_gap": "Refusals to requests about {group}, against the other groups",
-    "over_protection_rate": "Refusals of harmless requests about {group}",
-    "premise_rejection_rate": "Answers that reject the premise of questions about {group}",
-    "judge_score_shift": "The judge's scores on its reference set",
-    "judge_disagreement": "The judge's disagreement with its reference set",
-    "judge_unread": "Verdicts of the judge that cannot be read",
-}
+SUBJECTS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """The subject of the sentence, by metric; another metric is named as it is."""
 
 

@@ -19,12 +19,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks.reporting.headline import key_of
 from benchmarks.run.follow_up import embedded, observed
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result, joined
 from benchmarks.run.score import provenance_of, read_recorded, score
 from benchmarks.suites.decision.scores import JOINT_SCORE
 from benchmarks.suites.protocol import Observation, Reply
+from benchmarks.suites.registry import SUITES
 
 RECORDED = Path(__file__).parent / "recorded"
 DIGESTS = RECORDED / "digests.json"
@@ -78,8 +80,7 @@ def rounded(value: Any) -> Any:
 
 
 def digests() -> dict[str, str]:
-    found = {run: scored(run)[0] for run in RUNS}
-    return {run: digest(result) for run, result in found.items()} | {JOINT: digest(joint())}
+    return {run: digest(scored(run)[0]) for run in RUNS} | {JOINT: digest(joint())}
 
 
 def joint() -> Result:
@@ -90,10 +91,10 @@ def joint() -> Result:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_result_is_unchanged(run: str) -> None:
-    """Every number of this run is what it was."""
+    """Every number of this run is what it was; its suite's headline is among them under every protocol."""
     result, observations = scored(run)
-
     assert len(observations) > 20
+    assert SUITES[result.suite].headline in [key_of(estimate) for estimate in result.estimates]
     assert digest(result) == json.loads(DIGESTS.read_text())[run]
 
 

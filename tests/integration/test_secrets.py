@@ -34,48 +34,7 @@ CHAT = {"model": "m", "messages": [{"role": "user", "content": PROMPT}]}
 ANSWER = (
     b'{"model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Both. canary-answer"}}]}'
 )
-CONFIG = """
-[store]
-url = "sqlite:///{directory}/biasgate.db"
-[server]
-admin_key_env = "ADMIN_KEY"
-auditor_metrics_port = 0
-drain_seconds = 5
-max_body_bytes = 4096
-metrics_dir = "{directory}/counts"
-[[upstreams]]
-name = "up"
-base_url = "{upstream}"
-api_key_env = "UPSTREAM_KEY"
-models = ["m"]
-timeouts = {{ first_byte = 3.0 }}
-[[upstreams]]
-name = "nobody"
-base_url = "http://127.0.0.1:9"
-api_key_env = "UPSTREAM_KEY"
-models = ["absent"]
-[[keys]]
-name = "app"
-key_env = "APP_KEY"
-[[keys]]
-name = "limited"
-key_env = "LIMITED_KEY"
-requests_per_minute = 1
-[sampling]
-secret_env = "SAMPLING_SECRET"
-rate = 1.0
-[auditors.judge]
-model = "j"
-base_url = "{judge}"
-api_key_env = "JUDGE_KEY"
-[auditors.embedding]
-enabled = false
-[telemetry]
-log_level = "debug"
-log_format = "json"
-access_log = true
-otlp_endpoint = "{collector}"
-"""
+CONFIG = Path(__file__).with_name("config_with_secrets.txt").read_text(encoding="utf-8")
 QUERY = f"?user=canary-prompt-writer&api_key={CLIENT_SECRETS[0]}"
 """People put into query strings what belongs into headers."""
 
@@ -259,30 +218,7 @@ def statuses(said: list[str]) -> list[int]:
 
 WRITTEN = ["xylophone", "ann@example.org"]
 """A word of a prompt, and an address that redaction finds."""
-SEALED = """
-[store]
-url = "sqlite:///{directory}/biasgate.db"
-encryption_key_env = "TEXT_KEYS"
-[server]
-admin_key_env = "ADMIN_KEY"
-auditor_metrics_port = 0
-[telemetry]
-log_level = "debug"
-access_log = true
-[[keys]]
-name = "app"
-key_env = "APP_KEY"
-[[upstreams]]
-name = "u"
-base_url = "{upstream}"
-[sampling]
-secret_env = "SAMPLING_SECRET"
-rate = 1.0
-[auditors.judge]
-model = "simulated-judge"
-[auditors.embedding]
-enabled = false
-"""
+SEALED = Path(__file__).with_name("config_sealed.txt").read_text(encoding="utf-8")
 
 
 async def test_sealed_text_comes_out_nowhere(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) ->
     for axis in [*axes, None]:
         for condition in [*CONDITIONS, None]:
             chosen = {k: v for k, v in tally.items() if axis in (None, k[0]) and condition in (None, k[1])}
-            metrics = list(RATES)
+            metrics = [ACCURACY, *RATES] if axis is None else list(RATES)
             if condition is not None:
                 metrics = [ACCURACY, bias[condition], *RATES]
             cells += [_cell(metric, axis, condition, chosen, chance) for metric in metrics if chosen]

@@ -21,8 +21,8 @@ FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
 LOW, HIGH = -1.0, 2.0
 """Ends of the fixed scale: the lowest and highest score of an essay."""
 SUBSETS: Mapping[str | None, str] = {None: "all questions asked", "eval": "questions that people marked (eval)"}
-FEW = 5
-"""Cells of fewer replies are hatched."""
+FEW = 10
+"""Cells of fewer replies are hatched: a number of so few is not assessable."""
 COLUMN_WIDTH, NAME_WIDTH = 70.0, 170.0
 
 Pairs = Mapping[tuple[str, str], Estimate]
@@ -30,8 +30,8 @@ Pairs = Mapping[tuple[str, str], Estimate]
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """Return one figure of a single run: the paper's groups of each axis, over all and over annotated questions."""
-    parts = tuple(_part(run, axis) for run in runs for axis in _axes(run)) if len(runs) == 1 else ()
+    """Return each axis' maps of all runs side by side: the paper's groups, over all questions and over `eval`."""
+    parts = tuple(_part(runs, axis) for axis in dict.fromkeys(axis for run in runs for axis in _axes(run)))
     if not parts:
         return []
     reading = (
@@ -65,17 +65,20 @@ def _groups(pairs: Pairs) -> list[str]:
     return list(dict.fromkeys([*(p for p, _ in pairs), *(q for _, q in pairs)]))
 
 
-def _part(run: Run, axis: str) -> Part:
-    """Return a map of the paper's groups for each subset, and of all groups behind a line to open."""
-    by_subset = {s: pairs for s in SUBSETS if (pairs := _pairs(run.estimates, axis, s))}
-    everyone = {subset: _groups(pairs) for subset, pairs in by_subset.items()}
-    of_paper = {s: [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone[s]] for s in by_subset}
-    pictures = tuple(_picture(axis, s, pairs, of_paper[s] or everyone[s]) for s, pairs in by_subset.items())
+def _part(runs: Sequence[Run], axis: str) -> Part:
+    """Return a map of the paper's groups for each subset and run, and of all groups behind a line to open."""
+    by_place = {(s, run.name): pairs for s in SUBSETS for run in runs if (pairs := _pairs(run.estimates, axis, s))}
+    of_paper, of_all = [], []
+    for (subset, name), pairs in by_place.items():
+        everyone = _groups(pairs)
+        chosen = [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone] or everyone
+        title = f"{_named(axis)}, {SUBSETS[subset]}" + (f" · {name}" if len(runs) > 1 else "")
+        of_paper.append(_picture(title, pairs, chosen))
+        of_all.append(_picture(title, pairs, everyone))
     if axis not in FIGURE_GROUPS:
-        return Part(pictures=pictures)
-    n_groups = len(next(iter(everyone.values()), []))
-    more = tuple(_picture(axis, s, pairs, everyone[s]) for s, pairs in by_subset.items())
-    return Part(pictures=pictures, summary=f"{_named(axis)}: all {n_groups} groups", more=more)
+        return Part(pictures=tuple(of_paper))
+    n_groups = max(len(_groups(pairs)) for pairs in by_place.values())
+    return Part(pictures=tuple(of_paper), summary=f"{_named(axis)}: all {n_groups} groups", more=tuple(of_all))
 
 
 def _named(axis: str) -> str:
@@ -93,7 +96,7 @@ def codes_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(codes)
 
 
-def _picture(axis: str, subset: str | None, pairs: Pairs, groups: Sequence[str]) -> Picture:
+def _picture(title: str, pairs: Pairs, groups: Sequence[str]) -> Picture:
     names, codes = [group.replace("_", " ") for group in groups], codes_of(groups)
     stored = {
         (p, q): pairs.get((groups[p], groups[q])) for p in range(len(groups)) for q in range(len(groups)) if p != q
@@ -102,7 +105,6 @@ def _picture(axis: str, subset: str | None, pairs: Pairs, groups: Sequence[str])
         [_tile(f"{row} over {column}", stored[p, q]) if p != q else None for q, column in enumerate(names)]
         for p, row in enumerate(names)
     ]
-    title = f"{_named(axis)}, {SUBSETS[subset]}"
     reading = _reading([(estimate, f"{codes[p]} over {codes[q]}") for (p, q), estimate in stored.items()])
     left = min(NAME_WIDTH, max(width_of(words, 12) for words in ("row over col", *names)) + 4 + 8) + CODE_WIDTH
     matrix = Matrix(

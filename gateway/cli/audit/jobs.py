@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -110,13 +111,15 @@ def _plan(arguments: argparse.Namespace, suite: Suite) -> Plan:
 
 
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
-    """Observations of runs to evaluate, by model; None without. BenchmarkError: unfinished, unlike, same model."""
+    """Observations of runs to evaluate, by model; with its server where several have its name. None without runs.
+    BenchmarkError: unfinished, unlike, or a second run of the same model.
+    """
     if not options.evaluate:
         return None
+    results = [(path, directory.read_result(path)) for path in map(Path, options.evaluate)]
+    n_of = Counter(theirs.model for _, theirs in results)
     by_model: dict[str, Sequence[Observation]] = {}
-    for name in options.evaluate:
-        path = Path(name)
-        theirs = directory.read_result(path)
+    for path, theirs in results:
         if directory.read_manifest(path).options.prompts != options.prompts:
             raise BenchmarkError(f"{path}: a run of other axes: evaluate it with its file, in --own, and no other")
         for word in ("suite", "protocol"):
@@ -125,10 +128,16 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
                 raise BenchmarkError(
                     f'{path}: a run of {word} "{recorded}", not "{other}": its texts cannot be evaluated'
                 )
-        if theirs.model in by_model:
-            raise BenchmarkError(f'{path}: a second run of "{theirs.model}": evaluate one run of each model')
-        by_model[theirs.model] = directory.observations(path)
+        name = theirs.model if n_of[theirs.model] == 1 else writer_at(theirs.model, theirs.provenance.base_url_host)
+        if name in by_model:
+            raise BenchmarkError(f'{path}: a second run of "{name}": evaluate one run of each model')
+        by_model[name] = directory.observations(path)
     return by_model
+
+
+def writer_at(model: str, host: str | None) -> str:
+    """Return the name of a model among others of its name at other servers, as the ids of questions have it."""
+    return f"{model} at {host}"
 
 
 def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, Any]:

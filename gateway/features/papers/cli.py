@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validations.add_arguments(judge)
     parser.add_argument("--embedder", metavar="NAME_OR_DIR", help="compares texts by embedding, for cogs")
     parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
+    parser.add_argument("--people", type=Path, metavar="FILE", help="people's choices, by annotate export; for cogs")
     parser.add_argument(
         "--from", dest="earlier", nargs="+", type=Path, default=[], metavar="RUN", help="use finished runs that fit"
     )
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", type=Path, metavar="DIR", help="complete what was begun there, with the same options"
     )
+    parser.add_argument("--plain-latex", action="store_true", help="LaTeX without intervals and n, as the papers print")
     parser.add_argument("--dry-run", action="store_true", help="print what would be asked; send nothing")
     parser.add_argument("--quiet", action="store_true", help="print errors and the folder only")
 
@@ -140,7 +142,8 @@ def _show_plan(
 
 
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:
-    numbers = Numbers(of, asking.models, asking.outcomes)
+    people = {} if arguments.people is None else runs.read_people(arguments.people, asking.outcomes)
+    numbers = Numbers(of, asking.models, asking.outcomes, people)
     drawn = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
     tables = [numbers.table(table) for table in drawn] + [table_of(numbers, each) for each in of.relations]
     figures = [(drawing, figures_of(numbers, drawing)) for drawing in of.figures]
@@ -148,14 +151,14 @@ def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace
     for folder in ("tables", "figures"):
         (arguments.out / folder).mkdir(exist_ok=True)
     write_file(arguments.out / "index.html", rendering.page(of, tables, figures))
-    write_file(arguments.out / "tables" / "all.tex", rendering.latex(of, tables))
+    write_file(arguments.out / "tables" / "all.tex", rendering.latex(of, tables, is_plain=arguments.plain_latex))
     for name, svg in rendering.pictures(figures):
         write_file(arguments.out / "figures" / f"{name}.svg", svg)
     for table in tables:
         path = arguments.out / "tables" / table.id
         write_file(path.with_suffix(".html"), rendering.page(of, [table], []))
         write_file(path.with_suffix(".csv"), rendering.as_csv(table))
-        write_file(path.with_suffix(".tex"), rendering.latex(of, [table]))
+        write_file(path.with_suffix(".tex"), rendering.latex(of, [table], is_plain=arguments.plain_latex))
         if not arguments.quiet:
             print(f"{rendering.terminal(table)}\n")
     for name, reason in of.not_rebuilt.items() if not arguments.quiet else ():

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
-from pathlib import Path
+from itertools import chain
 from statistics import fmean
 
 import msgspec
@@ -24,9 +24,12 @@ from benchmarks.lab.positioning import positioning
 from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard import leaderboards
 from benchmarks.run import directory
+from benchmarks.run.result import Result
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS, estimate
+from benchmarks.suites.protocol import Observation
+from gateway.features.papers import texts
 from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
 from gateway.features.papers.runs import Finished, Model
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table
@@ -171,6 +174,14 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
     if drawing.kind == "ranks":
         boards = leaderboards(numbers.results(numbers.recipe.table(drawing.of).ranks_of))
         return [positioning(board) for board in boards if board.has_places]
+    if drawing.kind in ("pair", "chosen", "named"):
+        observed: dict[str, Sequence[Observation]] = {
+            name: run.observations for name, run in numbers.finished(drawing.of).items()
+        }
+        observed |= numbers.people if drawing.people else {}
+        if drawing.kind == "chosen":
+            return texts.chosen(drawing.title, observed, numbers.writers(drawing.of))
+        return (texts.pairs if drawing.kind == "pair" else texts.named)(drawing.title, observed)
     pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
     parts = tuple(Part(pictures=(picture,)) for picture in pictures)
     return (
@@ -179,31 +190,40 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
 
 
 def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
-    """Yield every finished run of the drawing with its numbers to be drawn; by writer, a run for each writer."""
-    served = {model.served: model.name for model in numbers.models}
-    for model in numbers.models:
-        outcome = numbers.outcomes.get((model.name, drawing.of))
-        if not isinstance(outcome, Finished):
-            continue
-        parts = {model.name: outcome.result.estimates}
+    """Yield every finished run of the drawing with its numbers to be drawn, by writer a run for each, and people's."""
+    names, finished = numbers.writers(drawing.of), numbers.finished(drawing.of)
+    for model, run in finished.items() if drawing.people != "alone" else ():
+        parts = {model: run.result.estimates}
         if drawing.by_writer:
-            scored = _by_writer(outcome.path, drawing.metrics).items()
-            parts = {f"{model.name} about {served.get(name, name)}": estimates for name, estimates in scored}
+            by_writer = run.observations.parts(lambda item: str(item.meta["generator"])).items()
+            parts = {f"{model} about {names.get(name, name)}": _scored(run, part, drawing) for name, part in by_writer}
         for name, estimates in parts.items():
-            drawn = [stated(outcome.result, e) for e in estimates if e.metric in drawing.metrics or not drawing.metrics]
-            if drawing.subset is not None:
-                drawn = [msgspec.structs.replace(e, subset=None) for e in drawn if e.subset == drawing.subset]
-            yield Run(name=name, estimates=drawn)
+            chosen = [e for e in estimates if e.metric in drawing.metrics or not drawing.metrics]
+            drawn = [e if drawing.hatches_few and _has_few(run.result, e) else stated(run.result, e) for e in chosen]
+            yield _run(name, drawn, drawing)
+    if drawing.people and finished:
+        people = numbers.people if drawing.people == "alone" else {"people": [*chain(*numbers.people.values())]}
+        run = next(iter(finished.values()))
+        for name, choices in people.items():
+            if choices:
+                yield _run(name, [stated(run.result, e) for e in _scored(run, choices, drawing)], drawing)
 
 
-def _by_writer(path: Path, metrics: Sequence[str]) -> dict[str, list[Estimate]]:
-    options = directory.read_manifest(path).options
-    observed = directory.observations(path).parts(lambda item: str(item.meta["generator"]))
-    return {
-        writer: [estimate(cell, seed=options.seed) for cell in formed if cell.metric in metrics]
-        for writer, of_writer in observed.items()
-        for formed in [cells(options, registry.find(options.suite), of_writer)]
-    }
+def _run(name: str, estimates: Sequence[Estimate], drawing: Drawing) -> Run:
+    if drawing.subset is not None:
+        estimates = [msgspec.structs.replace(e, subset=None) for e in estimates if e.subset == drawing.subset]
+    return Run(name=name, estimates=estimates)
+
+
+def _has_few(result: Result, estimate: Estimate) -> bool:
+    """Return whether the run and the axis of a number are assessable, so that only its own replies are too few."""
+    return result.fault is None and (estimate.axis or "") not in result.axes_not_assessable
+
+
+def _scored(run: Finished, observations: Sequence[Observation], drawing: Drawing) -> list[Estimate]:
+    options = directory.read_manifest(run.path).options
+    formed = cells(options, registry.find(options.suite), observations)
+    return [estimate(cell, seed=options.seed) for cell in formed if cell.metric in drawing.metrics]
 
 
 def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:

@@ -36,6 +36,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     samples: int = 1
     temperature: float | None = None
     axes: tuple[str, ...] | None = None
+    limit: int | None = None
+    """Most items, where --limit names no fewer."""
     evaluates: str | None = None
     """Another run of the recipe: this one chooses between the texts that every model wrote in it."""
 
@@ -47,7 +49,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     run: str | None = None
     """Run of the columns that name none."""
     minus: str | None = None
-    """Run whose number is subtracted: the line shows the change."""
+    """Run whose number is subtracted: the line shows the change, and in brackets its percentage of that number."""
     published: tuple[str, ...] = ()
     """Printed columns next to the line: `source` of entries of `benchmarks/published/tables.json`. A printed number
     stands in the column with its suite and key. With `minus`, the printed change is that from the line of that run."""
@@ -132,6 +134,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     entry in each number, paired by item. Its columns may have the metric `FILTERED`. Without such a model: no table."""
     ranks_of: tuple[str, ...] = ()
     """Runs that rank the models on every aspect and data set, as a leaderboard does; replaces the columns."""
+    covers: tuple[str, ...] = ()
+    """Runs whose items on each axis are counted; `names` has the axes in order; replaces the columns."""
     names: dict[str, str] = {}
     """Words of axes, groups, subsets and metrics in headings."""
     decimals: int = 2
@@ -160,20 +164,31 @@ class Relation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A figure: `suite`: all models' runs, as the run's suite draws them; `table`: a dot with its interval for every
-    number; `relation`: a relation's models by their attribute; `ranks`: the models' positions by the ranks of a table.
+    number; `relation`: a relation's models by their attribute; `ranks`: the models' positions by the ranks of a table;
+    `pair`, `chosen`, `named`: texts of the run, see `texts.py`.
     """
 
     id: str
     title: str
-    kind: Literal["suite", "table", "relation", "ranks"]
+    kind: Literal["suite", "table", "relation", "ranks", "pair", "chosen", "named"]
     of: str
     """Name of the run, or id of the table or relation."""
     metrics: tuple[str, ...] = ()
     """Metrics that a suite draws; empty: all."""
     subset: str | None = None
     """Part of the data whose numbers a suite draws in place of those over all."""
+    hatches_few: bool = False
+    """The suite hatches numbers of few replies: those that are not assessable for this alone are drawn too."""
     by_writer: bool = False
     """The choices between the texts of each model are drawn by themselves, for every model that chooses."""
+    people: Literal["", "too", "alone"] = ""
+    """The choices of --people: all of them as one more model, or each person's without the models'."""
+    missing: str = "no finished run has its numbers; the tables say why."
+    """Reason where nothing is drawn."""
+
+    @property
+    def heading(self) -> str:
+        return self.id if self.id.startswith("Table") else f"Figure{'s' if ' ' in self.id else ''} {self.id}"
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,7 +209,12 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def runs_of(self, table: Table) -> list[Run]:
         """Return the runs that a table needs, and those whose texts these evaluate, in the recipe's order."""
-        names = {*table.ranks_of, *(line.run for line in table.lines), *(line.minus for line in table.lines)}
+        names = {
+            *table.ranks_of,
+            *table.covers,
+            *(line.run for line in table.lines),
+            *(line.minus for line in table.lines),
+        }
         names |= {column.run for column in table.columns}
         names |= {run.evaluates for run in self.runs if run.name in names}
         return [run for run in self.runs if run.name in names]
@@ -227,7 +247,7 @@ def _faults(recipe: Recipe) -> Iterator[str]:
         headings = [column.heading for column in columns]
         if len(set(headings)) < len(headings):
             yield f"table {table.id}: a heading stands twice"
-        if unknown := {*table.ranks_of, *(line.minus for line in table.lines)} - {None, *runs}:
+        if unknown := {*table.ranks_of, *table.covers, *(line.minus for line in table.lines)} - {None, *runs}:
             yield f'table {table.id}: unknown run "{unknown.pop()}"'
         for column, line in product(columns, table.lines):
             if column.mean_of:
@@ -248,9 +268,9 @@ def _faults(recipe: Recipe) -> Iterator[str]:
         columns = tables[relation.table].each_column() if relation.table in tables else []
         if relation.column not in [column.heading for column in columns]:
             yield f'relation {relation.id}: no column "{relation.column}" in a table {relation.table}'
-    places = {"suite": {*runs}, "table": {*tables}, "ranks": {*tables}, "relation": {r.id for r in recipe.relations}}
+    places = {"table": {*tables}, "ranks": {*tables}, "relation": {r.id for r in recipe.relations}}
     for figure in recipe.figures:
-        if figure.of not in places[figure.kind]:
+        if figure.of not in places.get(figure.kind, {*runs}):
             yield f'figure {figure.id}: no {figure.kind} "{figure.of}"'
         elif figure.metrics and not {*figure.metrics} <= {*registry.find(runs[figure.of].suite).metrics}:
             yield f"figure {figure.id}: not a metric of its suite among {', '.join(figure.metrics)}"

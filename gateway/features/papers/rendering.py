@@ -110,8 +110,10 @@ WIDE = 9
 """Columns of a table for which the sheet of the LaTeX document is A3."""
 
 
-def latex(recipe: Recipe, tables: Sequence[Table]) -> str:
-    """Return a document with every table (booktabs), whose tables can be taken into a paper as they are."""
+def latex(recipe: Recipe, tables: Sequence[Table], *, is_plain: bool = False) -> str:
+    """Return a document with every table (booktabs), whose tables can be taken into a paper as they are; if plain,
+    without intervals and n.
+    """
     sheet = "a3paper" if any(len(table.heads) >= WIDE for table in tables) else "a4paper"
     head = [
         r"\documentclass[10pt]{article}",
@@ -121,10 +123,12 @@ def latex(recipe: Recipe, tables: Sequence[Table]) -> str:
         r"\begin{document}",
         rf"\noindent {tex(recipe.paper)}, {tex(recipe.url)}: rebuilt by biasgate.",
     ]
-    return "\n".join([*head, *(line for table in tables for line in _latex_table(table)), r"\end{document}", ""])
+    return "\n".join(
+        [*head, *(line for table in tables for line in _latex_table(table, is_plain)), r"\end{document}", ""]
+    )
 
 
-def _latex_table(table: Table) -> list[str]:
+def _latex_table(table: Table, is_plain: bool) -> list[str]:
     """Return the lines of a table: each row with its numbers, below them their intervals, then their n."""
     rows = [
         rf"\noindent Table {tex(table.id)}: {tex(table.title)}",
@@ -135,7 +139,7 @@ def _latex_table(table: Table) -> list[str]:
     for row in table.rows:
         lines = [" & ".join([tex(_name(row.label)), *(tex(formatted(cell)) for cell in row.cells)])]
         for words in ([tex(ends(cell)) for cell in row.cells], [_n(cell) for cell in row.cells]):
-            if any(words):
+            if any(words) and not is_plain:
                 lines.append(" & ".join(["", *(rf"\tiny {word}" for word in words)]))
         rows += [*(line + r"\\*" for line in lines[:-1]), lines[-1] + r"\\"]
     empty = [(row, cell) for row in table.rows for cell in row.cells if cell.value is None and cell.origin == "own"]

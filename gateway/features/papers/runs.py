@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.clients.embedders import shown_name
 from auditors.structs import combine
 from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError, RunStopped
@@ -20,7 +21,8 @@ from benchmarks.run.result import Result
 from benchmarks.run.stopping import in_thread, unless_stopped
 from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import find
-from benchmarks.suites.protocol import DataKind
+from benchmarks.suites.common.observations import Observations
+from benchmarks.suites.protocol import DataKind, Observation, Reply
 from gateway.cli.audit import jobs
 from gateway.cli.audit.jobs import Job
 from gateway.cli.audit.running import END_SECONDS, Manner, run_one
@@ -131,6 +133,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             run,
             self,
             model=model,
+            limit=min((limit for limit in (self.limit, run.limit) if limit is not None), default=None),
             data=next(kind for kind in kinds if kind is not None and kind in suite.n_items),
             mitigation=mitigation.name,
             mitigation_text=mitigation.text,
@@ -145,6 +148,10 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     result: Result
+
+    @property
+    def observations(self) -> Observations:
+        return directory.observations(self.path)
 
 
 Outcomes = dict[Place, Finished | str]
@@ -191,6 +198,9 @@ class Asking:
     def _misfits(self, path: Path, result: Result, model: Model, run: Run) -> list[str]:
         options, plan = self.settings.options(run, model.served), self._plans.get(run.name)
         servers = {urlsplit(each.base_url).netloc for each in self.models if each.served == model.served}
+        embedder = options.embedder or result.provenance.embedder
+        if options.embedder is not None and self.settings.embedder_base_url is None:
+            embedder = shown_name(options.embedder)
         judges = {stamp.model for stamp in result.provenance.judge} if options.judge_model else set()
         pairs: dict[str, tuple[object, object]] = {
             "suite": (result.suite, options.suite),
@@ -208,7 +218,7 @@ class Asking:
             "samples": (result.samples, options.samples),
             "limit": (result.limit, options.limit),
             "judge": (judges or None, {options.judge_model} if judges else None),
-            "embedder": (result.provenance.embedder, options.embedder or result.provenance.embedder),
+            "embedder": (result.provenance.embedder, embedder),
         }
         if len(servers) > 1:
             pairs["server"] = (result.provenance.base_url_host, urlsplit(model.base_url).netloc)
@@ -317,6 +327,34 @@ def of_recipe(recipe: Recipe, tables: Sequence[str] | None) -> Recipe:
     kept = {*(run.name for run in runs), *tables, *(relation.id for relation in relations)}
     figures = tuple(figure for figure in recipe.figures if figure.of in kept)
     return msgspec.structs.replace(recipe, tables=chosen, runs=runs, relations=relations, figures=figures)
+
+
+class _Label(msgspec.Struct, frozen=True):
+    """A line of `annotate export`, as far as a choice needs it."""
+
+    item_id: str | None
+    annotator: str
+    status: str
+    value: float | str | None
+
+
+def read_people(path: Path, outcomes: Outcomes) -> dict[str, list[Observation]]:
+    """Return people's choices about the items of finished runs, by person. Raises BenchmarkError, one line."""
+    finished = [outcome for outcome in outcomes.values() if isinstance(outcome, Finished)]
+    items = {each.item.item_id: each.item for run in finished for each in run.observations if each.item.choices}
+    people: dict[str, list[Observation]] = {}
+    try:
+        labels = [msgspec.json.decode(line, type=_Label) for line in read_utf8(path).splitlines() if line.strip()]
+    except (OSError, msgspec.DecodeError) as exc:
+        raise BenchmarkError(f"{path}: no lines of `biasgate annotate export`: {exc}") from exc
+    for label in labels:
+        item = items.get(label.item_id or "")
+        if item is not None and label.status == "ok" and label.value in [choice.role for choice in item.choices]:
+            reply = Reply(item_id=item.item_id, status="ok", parsed=label.value)
+            people.setdefault(label.annotator, []).append(Observation(item, reply))
+    if not people:
+        raise BenchmarkError(f"{path}: none of its {len(labels):,} labels chooses in an item of these runs")
+    return people
 
 
 def failures(outcomes: Mapping[Place, Finished | str]) -> list[str]:

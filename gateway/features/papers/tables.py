@@ -1,14 +1,17 @@
 """A paper's table from results: every cell with its number, interval and n, or the reason why it has none."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
+from benchmarks.figures.display import signed
 from benchmarks.published import tables as published
 from benchmarks.published.tables import NO_INTERVAL, Published
 from benchmarks.reporting.compare import FILTERED, Difference, compare
@@ -16,7 +19,10 @@ from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard import Entry, leaderboards
 from benchmarks.run.estimation import FALSE_STARS, MARK, mark
 from benchmarks.run.result import Result
+from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Observation
+from gateway.cli.audit.jobs import writer_at
 from gateway.features.papers import recipe
 from gateway.features.papers.recipe import Column, Line, Recipe
 from gateway.features.papers.runs import Finished, Model, Outcomes, Place
@@ -68,23 +74,38 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 class Numbers:
     """The numbers of a recipe's runs, as its tables need them."""
 
-    def __init__(self, of: Recipe, models: Sequence[Model], outcomes: Outcomes) -> None:
-        self.recipe, self.models, self.outcomes = of, models, outcomes
+    def __init__(
+        self, of: Recipe, models: Sequence[Model], outcomes: Outcomes, people: Mapping[str, list[Observation]] = {}
+    ) -> None:
+        self.recipe, self.models, self.outcomes, self.people = of, models, outcomes, people
         self._estimates: dict[Place, Mapping[CellKey, Estimate]] = {}
         self._differences: dict[tuple[Place, Place], Mapping[CellKey, Difference] | str] = {}
 
     def results(self, runs: Sequence[str]) -> list[Result]:
         """Return the results of the finished runs of these names, each under its model's name in tables."""
-        places = ((model.name, self.outcomes.get((model.name, run))) for run in runs for model in self.models)
-        return [
-            msgspec.structs.replace(outcome.result, model=name)
-            for name, outcome in places
-            if isinstance(outcome, Finished)
-        ]
+        places = ((name, each) for run in runs for name, each in self.finished(run).items())
+        return [msgspec.structs.replace(each.result, model=name) for name, each in places]
+
+    def finished(self, run: str) -> dict[str, Finished]:
+        """Return the finished runs of a name, by their models' names in tables."""
+        places = ((model.name, self.outcomes.get((model.name, run))) for model in self.models)
+        return {name: outcome for name, outcome in places if isinstance(outcome, Finished)}
+
+    def writers(self, run: str) -> dict[str, str]:
+        """Return the models' names in tables, by the names that the questions of an evaluating run have of writers."""
+        written = self.finished(self.recipe.run(run).evaluates or "")
+        return {
+            name: model.name
+            for model in self.models
+            if model.name in written
+            for name in (model.served, writer_at(model.served, urlsplit(model.base_url).netloc))
+        }
 
     def table(self, table: recipe.Table) -> Table:
         if table.ranks_of:
             return self._ranks(table)
+        if table.covers:
+            return self._coverage(table)
         columns = table.each_column()
         own = self._changes(table, columns) if table.pairs else self._own(table, columns)
         printed = list(self._published_rows(table, columns))
@@ -133,7 +154,9 @@ class Numbers:
             return mean_cell(column, [each.heading for each in parts], cells, [each.run or line.run for each in parts])
         place = (model.name, column.run or line.run or "")
         if line.minus is not None:
-            return self.difference((model.name, line.minus), place, column)
+            base = (model.name, line.minus)
+            changed = self.difference(base, place, column)
+            return msgspec.structs.replace(changed, note=_relative(changed.value, self._estimate(base, column).value))
         estimate = self._estimate(place, column)
         return Cell(
             value=_scaled(column, estimate.value),
@@ -198,7 +221,8 @@ class Numbers:
         """Return the rows of the paper's own models, as printed; of a line that shows a change, the change."""
         printed = {line.label: self._printed(line, columns) for line in table.lines}
         label_of = {line.run: line.label for line in table.lines if line.minus is None}
-        for model in dict.fromkeys(model for numbers in printed.values() for model, _ in numbers):
+        providers = {each.model: each.provider for numbers in printed.values() for each in numbers.values()}
+        for model, provider in providers.items():
             for line in table.lines:
                 numbers = printed[line.label]
                 base = {} if line.minus is None else printed.get(label_of.get(line.minus, ""), {})
@@ -207,7 +231,11 @@ class Numbers:
                     for at, column in enumerate(columns)
                 )
                 if any(cell.value is not None for cell in cells):
-                    label = Label(text=f"{model} {line.label}".strip(), group="as published", origin="published")
+                    label = Label(
+                        text=f"{model} {line.label}".strip(),
+                        group=f"as published{provider and ', '}{provider}",
+                        origin="published",
+                    )
                     yield Row(label=label, cells=cells)
 
     def _printed(self, line: Line, columns: Sequence[Column]) -> dict[tuple[str, int], Published]:
@@ -246,6 +274,23 @@ class Numbers:
         )
         return Table(id=table.id, title=table.title, heads=tuple(heads), rows=tuple(rows), notes=notes)
 
+    def _coverage(self, table: recipe.Table) -> Table:
+        rows = []
+        for run in table.covers:
+            finished = next(iter(self.finished(run).values()), None)
+            n = (
+                Counter({o.item.item_id: o.item.axis for o in finished.observations}.values())
+                if finished
+                else Counter()
+            )
+            reason = "not covered" if finished else "no finished run"
+            cells = (
+                Cell(value=n[axis] or None, decimals=0, reason=None if n[axis] else reason) for axis in table.names
+            )
+            rows.append(Row(label=Label(text=registry.find(self.recipe.run(run).suite).title), cells=tuple(cells)))
+        heads = tuple(Label(text=words) for words in table.names.values())
+        return Table(id=table.id, title=table.title, heads=heads, rows=tuple(rows), notes=(table.caveat,))
+
     def _notes(self, table: recipe.Table, *, has_published: bool) -> tuple[str, ...]:
         names = [run.name for run in self.recipe.runs_of(table)]
         runs_by_note: dict[str, list[str]] = {}
@@ -281,14 +326,20 @@ def _published_cell(column: Column, line: Line, printed: Published | None, base:
     if printed is None or (line.minus is not None and base is None):
         return msgspec.structs.replace(blank, reason="not printed")
     value = printed.value if base is None else round(printed.value - base.value, printed.decimals)
+    note = printed.identity if base is None else _relative(value, base.value)
     return msgspec.structs.replace(
         blank,
         value=value,
         decimals=printed.decimals,
         mark=printed.mark,
-        note=printed.identity,
+        note=note,
         reason=printed.note or NO_INTERVAL,
     )
+
+
+def _relative(change: float | None, base: float | None) -> str:
+    """Return a change as a percentage of a number; empty without either, or for a number of 0."""
+    return "" if change is None or not base else f"{signed(100 * change / abs(base), 1)} %"
 
 
 def _star(estimate: Estimate) -> str:

@@ -127,12 +127,17 @@ def test_a_stored_result_is_enough(judged_run: Result) -> None:
 
 
 def test_page_of_a_run(judged_run: Result) -> None:
-    """The page holds every picture once with title and reading, and no ids, outside links or unassessable numbers."""
-    [figure] = ltf.figures([Run(name="m", estimates=[stated(judged_run, one) for one in judged_run.estimates])])
+    """The page has the maps of two runs as panels, then each run's, with title and reading, and no ids, outside links
+    or unassessable numbers.
+    """
+    shown = [stated(judged_run, one) for one in judged_run.estimates]
+    [figure] = ltf.figures([Run(name="m", estimates=shown)])
+    [panels] = ltf.figures([Run(name=name, estimates=shown) for name in ("m", "<other>")])
     page = render([judged_run, msgspec.structs.replace(judged_run, model="<other>")])
     boxes = re.findall(r'<div class="scroll" tabindex="0">(<svg.*?</svg>)</div>', page, re.DOTALL)
 
-    assert boxes == [one.svg for one in pictures([figure])] * 2
+    assert [len(part.pictures) for part in panels.parts] == [4] * 11
+    assert boxes == [one.svg for one in pictures([panels, figure, figure])]
     assert all(one.title in page and one.reading in unescape(page) for one in pictures([figure]))
     assert "undefined: not assessable: 3 of 3 replies name an option" in unescape("".join(boxes))
     n = sum(judged_run.fault_of(one) is not None for one in judged_run.estimates)

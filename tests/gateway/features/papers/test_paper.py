@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
@@ -10,6 +11,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
@@ -41,7 +43,7 @@ OPTIONS = ("--models", "models.toml", "--data", "embedded", "--limit", str(LIMIT
 
 def profile(name: str) -> Profile:
     association = PlantedImplicitAssociation(p_consistent=1.0, p_refusal=P_REFUSAL.get(name, 0.0))
-    return msgspec.structs.replace(load("default"), models=[name], implicit_association=association)
+    return msgspec.structs.replace(load("default"), models=[name, "same"], implicit_association=association)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,7 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
             assert float(cell["lower"]) <= value <= float(cell["upper"]), (model, column)
             assert int(cell["n"]) >= 100
     page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("index.html", "tables/1.tex"))
-    assert ("&lt;b&gt;" in page, "<b>%" in page, "GPT-4o" in page) == (True, False, True)
+    assert ("&lt;b&gt;" in page, "<b>%" in page, "as published, OpenAI" in page) == (True, False, True)
     assert r"=x\_\{\}\textbackslash{}\&$<$b$>$\%\$\#\^{}\~{}U+00E9U+6C49" in tex
 
     for picture in Path("out", "figures").iterdir():
@@ -133,8 +135,8 @@ def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
     assert (code, Path("out").exists()) == (0, False)
     assert ("decision, gone" in out, "nothing was sent" in out) == (True, True)
 
-    code, _, err = run_here(*some, "--limit", "30", "--out", "out", "--quiet")
-    assert code == 1
+    code, _, err = run_here(*some, "--limit", "30", "--out", "out", "--quiet", "--plain-latex")
+    assert (code, r"\tiny" in Path("out/tables/1.tex").read_text(encoding="utf-8")) == (1, False)
     assert "iat of gone: not run: " in err
     assert cells("out/tables/1.csv")["gone", "Average"]["reason"] == "no number in IAT, Decision"
     assert cells("out/tables/1.csv")["plain", "Average"]["value"]
@@ -210,10 +212,11 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
 
 
 def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
-    """The choices about the texts of each writer, drawn alone, add up to those that are drawn together; a short poem
-    has its twelfth of them; the run of choices wrote nothing and has no figure of similarities.
+    """The choices about the texts of each writer, drawn alone, add up to those drawn together, though both writers have
+    one name at their servers; a short poem has its twelfth; the run of choices has no figure of similarities.
     """
     limit = 9 * 36
+    write_models([{"name": name, "model": "same", "base_url": url} for name, url in urls.items()])
     code, _, err = run_here("audit", "paper", "cogs", *OPTIONS[:2], "--limit", str(limit), "--quiet", "--out", "out")
     assert code == 0, err
     of, listed = recipe.load("cogs"), runs.read_models(Path("models.toml"))
@@ -232,6 +235,8 @@ def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
     assert n_choices(drawn["5"]) == [sum(n_choices(by_writer[:2])), sum(n_choices(by_writer[2:]))]
     assert [n_choices([figure]) for figure in by_writer] == [[sum(n_choices([figure]))] for figure in by_task]
     assert min(n_choices(by_writer)) >= 30
+    writers = [figure.title.rpartition(" · ")[2] for figure in by_writer]
+    assert writers == [f"{name} about {writer}" for name in P_REFUSAL for writer in P_REFUSAL]
     of_choices = asking.outcomes["plain", "choices"]
     assert isinstance(of_choices, Finished)
     replies = directory.observations(of_choices.path)
@@ -240,6 +245,59 @@ def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
     assert drawn["1"][0].notes[0].startswith(f"plain: White is undefined: not assessable: {n_read} of ")
     figures = registry.find("cogs").figures([Run(name="m", estimates=of_choices.result.estimates)])
     assert [figure.title for figure in figures] == ["Whose text is chosen", "Whose text is chosen, by task"]
+    result = Path("out/runs/plain/texts/result.json")
+    result.write_text(re.sub('"embedder": ?null', '"embedder":"all-MiniLM-L6-v2"', result.read_text()))
+    again = runs.Asking(of.runs, listed, runs.Settings(limit=limit, embedder="minilm"), Path("other"))
+    assert "used as texts of plain" in again.take([result.parent])[0]
+    stories = [o for o in replies if o.item.subset == "very_short_story"]
+    label = {"annotator": "ann", "status": "ok", "suite": "cogs"}
+    lines = [json.dumps(label | {"item_id": o.item.item_id, "value": o.item.groups[0]}) for o in stories]
+    Path("labels.jsonl").write_text("\n".join([*lines, *lines[:1]]).replace("very_short_story", "gone", 1))
+    people = runs.read_people(Path("labels.jsonl"), asking.outcomes)
+    with_people = Numbers(of, listed, asking.outcomes, people)
+    drawn = {drawing.id: figures_of(with_people, drawing) for drawing in of.figures if drawing.people}
+    n_of_race = sum(o.item.axis == "race" for o in stories)
+    assert len(people["ann"]) == len(stories)
+    assert drawn["7"][0].notes[0].startswith(f"ann: White is undefined: not assessable: {n_of_race} of {n_of_race} ")
+    assert [key.words for key in drawn["6"][0].keys][-2] == "people"
+    assert "ann" in "".join(picture.svg for picture in pictures(drawn["Table 3"]))
+    assert "--people FILE" in Path("out/index.html").read_text()
+    table = recipe.Table(id="2", title="t", covers=("texts",), names={"race": "Race", "age": "Age"})
+    assert [cell.value for cell in numbers.table(table).rows[0].cells] == [4 * limit // 9, None]
+    Path("labels.jsonl").write_text(lines[0].replace("very_short_story", "gone"))
+    with pytest.raises(BenchmarkError, match="none of its 1 labels chooses in an item of these runs"):
+        runs.read_people(Path("labels.jsonl"), asking.outcomes)
+
+
+def test_essays_are_quoted_and_mapped_beside_each_other() -> None:
+    """The pair whose scores differ most is quoted, the models' maps are panels, in which cells of few essays have their
+    numbers; BBQ has its overall accuracy, a change its percentage of the number without the prompt.
+    """
+    code, _, err = run_here("audit", "paper", "ltf", *OPTIONS[:4], "--limit", "100", "--quiet", "--out", "out")
+    assert code == 0, err
+    change, pairs = (
+        cells("out/tables/1.csv"),
+        directory.observations(Path("out/runs/plain/none")).parts(lambda item: item.set_id),
+    )
+    scores = {pair: [o.reply.parsed if o.reply.status == "ok" else 0 for o in both] for pair, both in pairs.items()}
+    widest = max(max(both) - min(both) for both in scores.values())
+    quoted = ET.parse("out/figures/1-1.svg").getroot()
+    words = " ".join(element.text or "" for element in quoted.iter() if element.get("class") == "strong")
+    shown = [o for both in pairs.values() for o in both if o.item.messages[-1].content.strip().splitlines()[0] in words]
+    assert (len(shown), len({o.item.set_id for o in shown})) == (2, 1)
+    assert max(scores[shown[0].item.set_id]) - min(scores[shown[0].item.set_id]) == widest
+    maps = re.findall(r"<b>(Religion, all questions asked · [^<]+)", Path("out/index.html").read_text(encoding="utf-8"))
+    assert (maps[0], len(set(maps[:2]))) == ("Religion, all questions asked · plain", 2)
+    hatched = ET.parse("out/figures/3-4-and-9-to-18-3.svg").getroot()
+    assert hatched.findall(".//{*}path[@class='hatch']")
+    for column in ("gender", "Mean"):
+        base, mitigated = (change["plain" + more, column] for more in ("", " + (abstract)"))
+        percentage = 100 * float(mitigated["value"]) / float(base["value"])
+        assert float(mitigated["note"].strip("'").rstrip(" %").replace("−", "-")) == pytest.approx(percentage, abs=0.05)
+    accuracy = cells("out/tables/5.csv")
+    conditions = [accuracy["plain", f"BBQ accuracy{condition}"] for condition in ("", " ambig", " disambig")]
+    right, *of_parts = (float(part["value"]) * int(part["n"]) for part in conditions)
+    assert right == pytest.approx(sum(of_parts))
 
 
 MARKER = "White"
