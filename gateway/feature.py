@@ -29,7 +29,7 @@ class Command(NamedTuple):
 
 
 class AlarmCause(NamedTuple):
-    """What a feature says of an alarm's cause. `step`: what to do first, where that follows from it; else empty."""
+    """A feature's sentence on an alarm's cause. `step`: what to do first, where that follows from it; else empty."""
 
     sentence: str
     step: str

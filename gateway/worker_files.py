@@ -38,7 +38,7 @@ NUMBER_BYTES = 8
 
 
 class Record(NamedTuple):
-    """What a file held when it was read."""
+    """The record of a file when it was read."""
 
     number: int
     offset: int

@@ -38,7 +38,7 @@ class Tile(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[tuple[str, float], ...]
     """Two or three lines with their font sizes."""
     fill: str | None = None
-    """None: undefined."""
+    """The colour; None where it is undefined."""
     is_hatched: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Whose texts models and people choose: the polygon of *Subtle Biases Need Subtler Measures* (protocols 5.7)."""
+"""The polygon of chosen texts of *Subtle Biases Need Subtler Measures* (protocols 5.7)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol

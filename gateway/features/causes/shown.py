@@ -20,7 +20,7 @@ STEPS = {
     "traffic": "Find out who sends other prompts than before: the same model is asked something else",
     "application": "Ask the application's owner what changed in its system prompt, sampling fields or tools",
 }
-"""What to do first where a part makes most of a shift."""
+"""The first step where a part makes most of a shift."""
 WAITING = "no auditor has looked at it yet"
 
 
