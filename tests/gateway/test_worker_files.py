@@ -67,6 +67,7 @@ def test_a_full_disk_leaves_the_record_before_it(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 80, b"\xff" * 80])
 def test_damaged_files_are_passed_over(tmp_path: Path, damage: bytes) -> None:
+    """Whatever stands in other files of the directory, a fresh value is read, and an old one is not."""
     own = WorkerFile[int](tmp_path, ".number")
     (tmp_path / "1-00000000.number").write_bytes(damage)
     (tmp_path / "2-00000000.number").mkdir()

@@ -1,6 +1,6 @@
 """Counts over planted causes how often each part lies inside its interval, and the largest part is named rightly.
 
-    python -m tools.causes [--seeds 200] [--processes 2]
+    python -m tools.causes [--seeds 200] [--processes 2] [--gaps]
 
 Prints a table in Markdown. Seeds of a row are its own, so that rows are independent.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gateway.features.causes.split import PARTS, Split
 from gateway.features.causes.store import PartName
-from tools.causes.planted import World, played, truth
+from tools.causes.planted import Gap, World, played, truth
 
 WORLDS: Mapping[str, World] = {
     "judge .15": World(judge=0.5),
@@ -27,6 +27,15 @@ WORLDS: Mapping[str, World] = {
     "judge and application": World(judge=0.7, application=0.3),
     "traffic and application": World(traffic=0.7, application=0.3),
     "model up, traffic down": World(model=1.2, traffic=-0.5),
+}
+GAPS: Mapping[str, World] = {
+    **{f"{cause} .{size}": World(**{cause: 0.035 * size}, gap=Gap()) for cause in PARTS for size in (20, 30)},
+    **{name: world._replace(gap=Gap()) for name, world in WORLDS.items() if "." not in name},
+    "model, group 25 %": World(model=0.7, gap=Gap(share=0.25)),
+    "model, always both": World(model=0.7, gap=Gap(paired=1.0)),
+    "model, conversations apart": World(model=0.7, gap=Gap(is_mixed=False)),
+    "model, others against it": World(model=0.5, gap=Gap(reach=-0.5)),
+    "model, others alike": World(model=1.2, gap=Gap(reach=0.4)),
 }
 NONE = "none (false alarms)"
 MANY_ALARMS = 30.0
@@ -50,7 +59,7 @@ class Counted(NamedTuple):
 def count(world: World, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Counted:
     """Play a world with each seed and count."""
     planted = truth(world)
-    run_length = 10_000.0 if world != World() else MANY_ALARMS
+    run_length = 10_000.0 if world.has_cause else MANY_ALARMS
     results = list(pool.map(_played, [(seed, world, run_length) for seed in seeds], chunksize=10))
     told = [result for result in results if result is not None]
     inside = dict.fromkeys(PARTS, 0)
@@ -73,13 +82,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.causes", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--gaps", action="store_true", help="plant causes of a gap's shift, not of a mean's")
     arguments = parser.parse_args()
+    worlds = {**GAPS, NONE: World(gap=Gap())} if arguments.gaps else {**WORLDS, NONE: World()}
     print(f"| planted | told | {' | '.join(PARTS)} | largest named |")
     print("|---|---|" + "---|" * (len(PARTS) + 1))
     total = dict.fromkeys(PARTS, 0)
     n = 0
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for number, (name, world) in enumerate({**WORLDS, NONE: World()}.items()):
+        for number, (name, world) in enumerate(worlds.items()):
             first = 10_000 * (number + 1)
             counted = count(world, range(first, first + arguments.seeds), pool)
             n += counted.n

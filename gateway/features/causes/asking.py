@@ -12,13 +12,15 @@ import msgspec
 from auditors.clients.chat_format import chat_body
 from auditors.conditions import LEFT_OUT
 from auditors.probes import NOT_ASKED_AGAIN, check_repeatable, question, too_long, with_conditions
-from auditors.streams.scales import scaled
-from auditors.streams.state import MISSING, stream_key
+from auditors.streams.scales import GAP_SUFFIX, scaled
+from auditors.streams.state import MISSING, gap_key, stream_key
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import AuditFailure, CompletionError, Exchange
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.enabled import EnabledAuditors
+from gateway.features.causes.store import mean
+from gateway.store.streams import Stream
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +46,11 @@ class Asking:
         self._enabled = enabled
         self._secret = secret
 
-    async def judged(self, name: str, stream: str, exchange: Exchange) -> float | None:
-        """Return the auditor's score for a stream on 0..1; None where the answer has none. Raises UnansweredError."""
+    async def judged(self, stream: Stream, exchange: Exchange) -> tuple[float | None, float | None]:
+        """Return the auditor's scores on 0..1 for a series, and for a gap's other groups; None where the answer has
+        none. A gap takes both from the same verdict. Raises UnansweredError.
+        """
+        name = stream.key.auditor
         auditor, seconds = await self._enabled.get(name), self._enabled.settings[name].timeout_seconds
         try:
             async with time_limit(seconds, partial(self._enabled.clients[name].held_seconds, exchange)):
@@ -57,15 +62,22 @@ class Asking:
             raise UnansweredError("internal", is_final=True) from exc
         if isinstance(result, AuditFailure):
             if result.kind == "not_auditable":
-                return None
+                return None, None
             raise UnansweredError(result.kind, is_final=result.kind == "malformed")
+        own, rest = list[float | None](), list[float | None]()
         for measurement in result:
             is_known = exchange.sender_rate is not None
-            if stream_key(measurement, exchange.series_model, is_sampling_known=is_known).id == stream:
+            key = stream_key(measurement, exchange.series_model, is_sampling_known=is_known)
+            is_own, is_other = key.id == stream.id, False
+            if stream.key.metric == measurement.metric + GAP_SUFFIX:
+                is_own = gap_key(key).id == stream.id
+                is_other = not is_own and gap_key(msgspec.structs.replace(key, group=stream.key.group)).id == stream.id
+            if is_own or (is_other and key.group):
                 if measurement.status in MISSING:
                     raise UnansweredError(measurement.status, is_final=True)
-                return None if measurement.value is None else scaled(measurement.metric, measurement.value)
-        return None
+                y = None if measurement.value is None else scaled(measurement.metric, measurement.value)
+                (own if is_own else rest).append(y)
+        return mean(own), mean(rest)
 
     async def answered(self, name: str, exchange: Exchange, other: Exchange | None = None) -> Exchange:
         """Return it with a new answer, under the conditions of `other` if given. Raises UnansweredError."""

@@ -18,7 +18,7 @@ from auditors.types import Exchange
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, interval, put
 from gateway.features.causes import store
 from gateway.features.causes.asking import Asking, UnansweredError
-from gateway.features.causes.split import judged, quiet_before, to_cross
+from gateway.features.causes.split import gap_blocks, judged, quiet_before, to_cross
 from gateway.features.causes.store import LEAST_ASKED, MOST_ASKED, MOST_BESIDE, MOST_SINCE, Audit, Row, Work
 from gateway.store import exchanges, passes, streams
 from gateway.store.database import Database
@@ -80,18 +80,18 @@ class CausesPart(AuditorPart):
             work = await self._begun(loaded[0], since)
         is_answered, n_asked = True, work.asked
         if not work.is_over:
-            [auditor] = [each.key.auditor for each in await streams.load(self._database, [stream])]
-            await self._read_since(stream, work)
+            [series] = await streams.load(self._database, [stream])
+            await self._read_since(series, work)
             sides = to_cross(work)
             matched = [zip(rows, cycle(opposite)) for rows, opposite in (sides, sides[::-1])]
             pairs = [(row, other) for row, other in chain(*matched) if not row.is_crossed][:AT_ONCE]
             if pairs and len(work.answered) >= LEAST_ASKED:
                 pages = await self._loaded([row for pair in pairs for row in pair])
                 stored = {row.id: exchange for row, exchange in pages}
-                tasks = [self._crossed(auditor, stream, row, stored[row.id], stored[other.id]) for row, other in pairs]
+                tasks = [self._crossed(series, row, stored[row.id], stored[other.id]) for row, other in pairs]
             else:
                 rows = await self._loaded(work.waiting[:AT_ONCE])
-                tasks = [self._again(auditor, stream, row, exchange) for row, exchange in rows]
+                tasks = [self._again(series, row, exchange) for row, exchange in rows]
             outcomes = await all_of(tasks)
             work.asked += len(outcomes)
             is_answered = not outcomes or any(outcomes)
@@ -109,18 +109,25 @@ class CausesPart(AuditorPart):
 
     async def _begun(self, stream: Stream, since: float) -> Work:
         """Draw the exchanges of before, or say why nothing can be told."""
-        work = Work(alarm_since=since, metric=stream.key.metric, begun_at=time.time(), reason="it has just begun")
-        audits = await store.newest(self._database, stream.id)
+        key = stream.key
+        work = Work(alarm_since=since, metric=key.metric, begun_at=time.time(), reason="it has just begun")
+        work.group = key.group if key.metric.endswith(GAP_SUFFIX) else ""
+        audits = await store.newest(self._database, *await store.sides(self._database, stream))
         if reason := self._why_never(stream, audits):
             return work.give_up(reason)
-        before = [audit for audit in _quiet(stream, audits) if audit.has_text and audit.exchange_id]
-        if len(before) < LEAST_ASKED:
-            n_stored = f"the text of {len(before)} exchanges from before the change is stored"
-            return work.give_up(f"{n_stored}, and {LEAST_ASKED} are needed (store.retention_days)")
-        beside: list[Audit] = []
-        if registry.AUDITORS[stream.key.auditor].asks_upstream == "without a server of its own":
+        quiet = [audit for audit in _quiet(stream, audits) if audit.has_text and audit.exchange_id]
+        beside = [audit for audit in quiet if audit.score is None and audit.rest is not None]
+        before = [audit for audit in quiet if audit.score is not None or audit.rest is None]
+        n_stored = len(before)
+        if work.group:
+            n_stored = min(n_stored, sum(audit.rest is not None for audit in quiet))
+        if n_stored < LEAST_ASKED:
+            about = " about the group, or about the others," if work.group else ""
+            text = f"the text of {n_stored} exchanges{about} from before the change is stored"
+            return work.give_up(f"{text}, and {LEAST_ASKED} are needed (store.retention_days)")
+        if not work.group and registry.AUDITORS[key.auditor].asks_upstream == "without a server of its own":
             ids = {audit.exchange_id for audit in audits}
-            around = await store.beside(self._database, stream.key, before[0].at, before[-1].at)
+            around = await store.beside(self._database, key, before[0].at, before[-1].at)
             beside = [audit for audit in around if audit.has_text and audit.exchange_id not in ids]
         further = store.sampled(beside, stream.id, MOST_BESIDE, True)
         work.before = store.mixed(store.sampled(before, stream.id, MOST_ASKED), further)
@@ -132,8 +139,6 @@ class CausesPart(AuditorPart):
         key = stream.key
         if key.auditor not in self._enabled.names or key.auditor not in registry.AUDITORS:
             return f"no live auditor {key.auditor} that could judge again is enabled"
-        if key.metric.endswith(GAP_SUFFIX):
-            return "a gap compares two groups: the series of each group has a cause of its own"
         if scale_of(key.metric).is_ratio:
             return "a ratio has no parts that add up"
         if not key.is_sampling_known:
@@ -147,11 +152,11 @@ class CausesPart(AuditorPart):
     def _asks_itself(self, auditor: str) -> bool:
         return registry.AUDITORS[auditor].asks_upstream == "always"
 
-    async def _read_since(self, stream: str, work: Work) -> None:
-        if len(work.since) >= MOST_SINCE:
+    async def _read_since(self, stream: Stream, work: Work) -> None:
+        if work.least(work.since) >= MOST_SINCE:
             return
         ids = {None, *(row.id for row in work.since)}
-        audits = await store.after(self._database, stream, work.alarm_since)
+        audits = await store.after(self._database, *await store.sides(self._database, stream), work.alarm_since)
         new = [store.row_of(audit) for audit in audits if audit.has_text and audit.exchange_id not in ids]
         for row, exchange in await self._loaded(new):
             if exchange is not None:
@@ -169,17 +174,17 @@ class CausesPart(AuditorPart):
         except NotAuditableError as exc:
             row.why_left_out = exc.reason.replace("_", " ")
 
-    async def _again(self, auditor: str, stream: str, row: Row, exchange: Exchange | None) -> bool:
+    async def _again(self, stream: Stream, row: Row, exchange: Exchange | None) -> bool:
         if exchange is None or not exchange.request_body:
             row.why_left_out = "its text is gone"
             return True
         try:
-            if self._asks_itself(auditor) or row.is_beside:
-                row.again = row.then  # code or an embedder scored it, as they would now
+            if self._asks_itself(stream.key.auditor) or (row.is_beside and row.rest.then is None):
+                row.again, row.rest.again = row.then, row.rest.then  # as code or an embedder would score it now
             else:
-                row.again = await self._asking.judged(auditor, stream, exchange)
-            new = await self._asking.answered(auditor, exchange)
-            row.anew = await self._asking.judged(auditor, stream, new)
+                row.again, row.rest.again = await self._asking.judged(stream, exchange)
+            new = await self._asking.answered(stream.key.auditor, exchange)
+            row.anew, row.rest.anew = await self._asking.judged(stream, new)
         except (UnansweredError, EmbedderError) as exc:
             if isinstance(exc, UnansweredError) and exc.is_final:
                 row.why_left_out = exc.kind
@@ -188,14 +193,12 @@ class CausesPart(AuditorPart):
         row.is_answered = True
         return True
 
-    async def _crossed(
-        self, auditor: str, stream: str, row: Row, exchange: Exchange | None, other: Exchange | None
-    ) -> bool:
+    async def _crossed(self, stream: Stream, row: Row, exchange: Exchange | None, other: Exchange | None) -> bool:
         """Ask an exchange under the conditions of another; return False when a server did not answer."""
         try:
             if exchange is not None and other is not None and exchange.request_body and other.request_body:
-                new = await self._asking.answered(auditor, exchange, other)
-                row.crossed = await self._asking.judged(auditor, stream, new)
+                new = await self._asking.answered(stream.key.auditor, exchange, other)
+                row.crossed, row.rest.crossed = await self._asking.judged(stream, new)
         except (UnansweredError, EmbedderError) as exc:
             if not (isinstance(exc, UnansweredError) and exc.is_final):
                 return False
@@ -207,13 +210,18 @@ def _quiet(stream: Stream, audits: Sequence[Audit]) -> Sequence[Audit]:
     """Return the audits of before: those that came before the change for certain."""
     detector = stream.state.detector
     change = None if detector is None else detector.change_evidence.since
-    scored = [audit for audit in audits if audit.score is not None]
-    if change is None or not scored:
+    if change is None:
         return []
-    n_before = sum(audit.at < change for audit in scored)
-    scores = np.array([audit.score for audit in scored], dtype=np.float64)
-    n = quiet_before(scores, np.array([audit.weight for audit in scored]), n_before)
-    return [] if n == 0 else [audit for audit in audits if audit.at <= scored[n - 1].at]
+    columns = [(audit.score, audit.rest, audit.weight) for audit in audits]
+    scores, rest, weights = np.array(columns, dtype=np.float64).reshape(-1, 3).T  # None: NaN
+    last = np.flatnonzero(~np.isnan(scores))
+    if stream.key.metric.endswith(GAP_SUFFIX):
+        scores, weights, last = gap_blocks(scores, rest, weights)
+    else:
+        scores, weights = scores[last], weights[last]
+    at = np.array([audit.at for audit in audits])[last]
+    n = quiet_before(scores, weights, int((at < change).sum()))
+    return [audit for audit in audits if n and audit.at <= at[n - 1]]
 
 
 async def read_families(database: Database) -> Sequence[Metric]:

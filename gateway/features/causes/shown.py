@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from auditors.structs import combine
 from gateway.api.dependencies import Store
 from gateway.api.problems import announced
-from gateway.console.rendering import number
+from gateway.console.rendering import number, words
 from gateway.errors import NotFoundError
 from gateway.features.causes import store
 from gateway.features.causes.store import PartName, Status, Work
@@ -41,9 +41,9 @@ class ShownCause(msgspec.Struct, frozen=True, kw_only=True):
     """Mean of since minus mean of before, of the exchanges compared; the parts add up to it."""
     parts: list[ShownPart] = []
     n_before: int = 0
-    """Exchanges of before that were asked again."""
+    """Exchanges of before that were asked again; of a gap, those of the side with fewer."""
     n_since: int = 0
-    """Exchanges since the alarm."""
+    """Exchanges since the alarm, likewise."""
     asked: int = 0
     """Requests to the served model."""
     reason: str | None = WAITING
@@ -60,13 +60,13 @@ def shown_cause(work: Work | None) -> ShownCause:
             ShownCause,
             work,
             parts=[ShownPart(*part) for part in work.parts],
-            n_before=sum(not row.is_beside for row in work.answered),
-            n_since=len(work.since),
+            n_before=work.least(work.answered),
+            n_since=work.least(work.since),
         )
-    return msgspec.structs.replace(cause, sentence=_sentence(cause))
+    return msgspec.structs.replace(cause, sentence=_sentence(cause, work.group if work else ""))
 
 
-def _sentence(cause: ShownCause) -> str:
+def _sentence(cause: ShownCause, group: str) -> str:
     """Return what each part makes of the shift, the largest first, or why that is not known."""
     if cause.status != "told" or cause.shift is None:
         verb = "cannot be told" if cause.status == "cannot_be_told" else "cannot be told yet"
@@ -78,7 +78,8 @@ def _sentence(cause: ShownCause) -> str:
         verb = "" if texts else "makes "
         interval = "" if lower == upper else f" ({number(lower, 2)} to {number(upper, 2)})"
         texts.append(f"{NAMES[part.part]} {verb}{number(sign * part.value, 2)}{interval}")
-    return f"Of the {'rise' if sign > 0 else 'fall'} of {number(abs(cause.shift), 2)}, {', '.join(texts)}."
+    of_gap = f" of the gap between {words(group)} and the others" if group else ""
+    return f"Of the {'rise' if sign > 0 else 'fall'} of {number(abs(cause.shift), 2)}{of_gap}, {', '.join(texts)}."
 
 
 def first_step(cause: ShownCause) -> str:

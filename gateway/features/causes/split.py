@@ -1,11 +1,12 @@
-"""Splits the difference of two means into parts of judge, model, traffic and application, by ratios of sums in six
-cells: THEN (exchanges of before, as judged then), AGAIN (the same answers, judged today), ANEW (new answers of today's
-model, judged today), SINCE (exchanges since the alarm), CROSSED_BEFORE and CROSSED_SINCE (prompts of each side under
-the conditions of the other). judge = AGAIN - THEN, model = ANEW - AGAIN; SINCE - ANEW is split over strata of
-conditions (Kitagawa 1955): shares of strata and, in the stratum whose conditions differ, half of what changes
-conditions before prompts and half of what does so after (Shapley). Intervals: delete-a-conversation jackknife,
-Student's t (Satterthwaite), plus half a conversation that moves by a step, the least difference of scores, so that
-equal scores have an interval (after Agresti & Min 2005).
+"""Splits the shift of a mean, or of a gap between two means, into parts of judge, model, traffic and application, by
+ratios of sums in six cells: THEN (exchanges of before, as judged then), AGAIN (the same answers, judged today), ANEW
+(new answers of today's model, judged today), SINCE (exchanges since the alarm), CROSSED_BEFORE and CROSSED_SINCE
+(prompts of each side under the conditions of the other). judge = AGAIN - THEN, model = ANEW - AGAIN; SINCE - ANEW is
+split over strata of conditions (Kitagawa 1955): shares of strata and, in the stratum whose conditions differ, half of
+what changes conditions before prompts and half of what does so after (Shapley). A part of a gap is the group's less
+the others', and a conversation that is deleted leaves both. Intervals: delete-a-conversation jackknife, Student's t
+(Satterthwaite), plus half a conversation that moves by a step, the least difference of scores, so that equal scores
+have an interval (after Agresti & Min 2005).
 """
 
 import math
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from auditors.streams.scales import scale_of
+from auditors.streams.gaps import Block, add
+from auditors.streams.scales import GAP_SUFFIX, scale_of
 from gateway.features.causes.store import LEAST_ASKED, MOST_SINCE, PartName, Row, Work
 
 Floats = NDArray[np.float64]
@@ -48,6 +50,12 @@ class Side(NamedTuple):
     """Inverse of each inclusion probability, (n,)."""
     scores: Floats
     """Scores on 0..1, NaN without one: (n, 4) for THEN to CROSSED_BEFORE, or (n, 2) for SINCE and CROSSED_SINCE."""
+    rest: Floats | None = None
+    """The same exchanges' scores of the other groups, of a gap; given on both sides or on none."""
+
+    @property
+    def means(self) -> list[Floats]:
+        return [self.scores] if self.rest is None else [self.scores, self.rest]
 
 
 class Part(NamedTuple):
@@ -77,27 +85,30 @@ def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
     """Return the parts of the shift. Raises ValueError for a cell without scores or < 2 conversations a side."""
     strata = strata_of(before.fingerprints, since.fingerprints)
     codes = {name: code for code, name in enumerate(dict.fromkeys([*before.conversations, *since.conversations]))}
-    totals = np.zeros((len(codes), 6, len(set(strata.values()) | {CROSSED}), 2))
+    n_means = 1 if before.rest is None else 2
+    totals = np.zeros((len(codes), n_means, 6, len(set(strata.values()) | {CROSSED}), 2))
     for rows, first in ((before, THEN), (since, SINCE)):
         at = np.array([codes[name] for name in rows.conversations], dtype=np.intp)
         stratum = np.array([strata[name] for name in rows.fingerprints], dtype=np.intp)
-        for cell, scores in enumerate(rows.scores.T, first):
-            has = ~np.isnan(scores)
-            np.add.at(totals[:, cell, :, 0], (at[has], stratum[has]), rows.weights[has])
-            np.add.at(totals[:, cell, :, 1], (at[has], stratum[has]), (rows.weights * scores)[has])
+        for number, columns in enumerate(rows.means):
+            for cell, scores in enumerate(columns.T, first):
+                has = ~np.isnan(scores)
+                np.add.at(totals[:, number, cell, :, 0], (at[has], stratum[has]), rows.weights[has])
+                np.add.at(totals[:, number, cell, :, 1], (at[has], stratum[has]), (rows.weights * scores)[has])
     whole = totals.sum(axis=0)
-    weight = totals[..., 0][:, [ANEW, SINCE]].sum(axis=2).T  # of the scores of each side, (2, conversations)
-    if (whole[[THEN, AGAIN, ANEW, SINCE], :, 0].sum(axis=1) <= 0.0).any() or ((weight > 0.0).sum(axis=1) < 2).any():
+    weight = totals[..., 0][:, :, [ANEW, SINCE]].sum(axis=3).reshape(len(codes), -1).T  # before, since; by mean
+    filled = whole[..., 0][:, [THEN, AGAIN, ANEW, SINCE]].sum(axis=2) > 0.0
+    if not filled.all() or ((weight > 0.0).sum(axis=1) < 2).any():
         raise ValueError("a mean has no score, or a side fewer than two conversations")
     values = _parts(whole)
     effects = _parts(whole - totals) - values  # (conversations, parts)
-    levels = np.unique(np.round(np.concatenate([before.scores.ravel(), since.scores.ravel()]), 6))
+    levels = np.unique(np.round(np.concatenate([each.ravel() for each in (*before.means, *since.means)]), 6))
     steps = np.diff(levels[~np.isnan(levels)])
     step = float(steps.min()) if len(steps) else 1.0
-    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side
+    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side and mean
     share = weight / weight.sum(axis=1, keepdims=True)
     lies = np.maximum(share.sum(axis=0), 1e-300)
-    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, [[1.0], [0.0]])  # a conversation may lie on both sides
+    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, np.eye(len(share))[:, :1])  # it may lie in several
     variances = np.einsum("sc,cp->sp", belongs, effects**2) * ((n - 1.0) / n)[:, np.newaxis]
     added = (step / (n + 2.0)) ** 2
     parts = []
@@ -106,7 +117,7 @@ def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
         if not effects[:, number].any() and name == "application" and value == 0.0:
             parts.append(Part(name, 0.0, 0.0, 0.0))  # the same conditions throughout: nothing is estimated
             continue
-        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[0])
+        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[::2].sum())
         variance = float(variances[:, number].sum())
         denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
         freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
@@ -116,7 +127,7 @@ def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
 
 
 def _parts(totals: Floats) -> Floats:
-    """Return the parts (..., 4) from sums (..., 6, strata, 2) of weights and of weighted scores."""
+    """Return the parts (..., 4) from sums (..., 1 or 2 means, 6, strata, 2) of weights and of weighted scores."""
     w, wy = totals[..., 0], totals[..., 1]
     with np.errstate(invalid="ignore", divide="ignore"):
         overall = wy.sum(axis=-1) / w.sum(axis=-1)
@@ -133,7 +144,21 @@ def _parts(totals: Floats) -> Floats:
     n_known = (~np.isnan(both)).sum(axis=0)
     of_conditions = half[..., CROSSED] * np.nansum(both, axis=0) / np.maximum(n_known, 1)
     judge, model = overall[..., AGAIN] - overall[..., THEN], overall[..., ANEW] - overall[..., AGAIN]
-    return np.stack([judge, model, within - of_conditions, of_mix + of_conditions], axis=-1)
+    parts: Floats = np.stack([judge, model, within - of_conditions, of_mix + of_conditions], axis=-1)
+    of_series: Floats = parts[..., 0, :] - parts[..., 1:, :].sum(axis=-2)
+    return of_series
+
+
+def gap_blocks(group: Floats, rest: Floats, weights: Floats) -> tuple[Floats, Floats, Codes]:
+    """Return values and weights of the blocks that a gap's detector sees, and the audits that close them. NaN: none."""
+    block, closed = Block(), [(0.0, 0.0, 0)][:0]
+    for number, (of_group, of_others, weight) in enumerate(zip(group, rest, weights, strict=True)):
+        sides = [[] if math.isnan(y) else [float(y)] for y in (of_group, of_others)]
+        block, difference = add(block, sides[0], sides[1], 1.0 / float(weight))
+        if difference is not None:
+            closed.append((difference.y, difference.weight, number))
+    values, shares, last = np.array(closed).reshape(-1, 3).T
+    return values, shares, last.astype(np.intp)
 
 
 def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
@@ -153,7 +178,8 @@ def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
 
 
 MOST_CROSSED = 60
-"""Exchanges of each side that are asked under conditions of the other, where these are not the same."""
+"""Exchanges of each side that are asked under conditions of the other, where these are not the same; for a gap twice
+as many, since it has two means."""
 
 
 def to_cross(work: Work) -> tuple[list[Row], list[Row]]:
@@ -163,12 +189,13 @@ def to_cross(work: Work) -> tuple[list[Row], list[Row]]:
     apart = [[row for row in side if strata[row.fingerprint] == CROSSED] for side in (before, since)]
     if not all(apart):
         return [], []
-    return apart[0][:MOST_CROSSED], apart[1][:MOST_CROSSED]
+    most = 2 * MOST_CROSSED if work.group else MOST_CROSSED
+    return apart[0][:most], apart[1][:most]
 
 
 def judged(work: Work) -> Work:
     """Return the work with its parts, once there is enough to tell them."""
-    n_before, n_since = sum(not row.is_beside for row in work.answered), len(work.since)
+    n_before, n_since = work.least(work.answered), work.least(work.since)
     sides = to_cross(work)
     is_crossed = all(row.is_crossed for side in sides for row in side)
     if n_before < LEAST_ASKED:
@@ -176,14 +203,15 @@ def judged(work: Work) -> Work:
         return work.pending(left) if work.waiting else work.give_up(f"only {left}{work.left_out()}")
     if n_since < LEAST_ASKED:
         return work.pending(f"{n_since} of the {LEAST_ASKED} exchanges that are needed since the alarm were audited")
-    if any(not any(row.is_crossed for row in side) for side in sides if side):
+    means = [[row for row in side if is_in(row)] for side in sides for is_in in work.means]
+    if any(not any(row.is_crossed for row in rows) for rows in means if rows):
         return work.pending("the conditions of the application changed, and are still to be exchanged")
     try:
-        before = _side(work.answered, work.since, ("then", "again", "anew", "crossed"))
-        parts = split(before, _side(work.since, work.answered, ("then", "crossed")))
+        before = _side(work, work.answered, work.since, ("then", "again", "anew", "crossed"))
+        parts = split(before, _side(work, work.since, work.answered, ("then", "crossed")))
     except ValueError as exc:
         return work.pending(str(exc))
-    scale = scale_of(work.metric)
+    scale = scale_of(work.metric.removesuffix(GAP_SUFFIX))
     width = scale.high - scale.low
     told = [(part.name, width * part.value, width * part.lower, width * part.upper) for part in parts.parts]
     is_over = not work.waiting and n_since >= MOST_SINCE and is_crossed
@@ -191,13 +219,15 @@ def judged(work: Work) -> Work:
     return msgspec.structs.replace(work, status="told", reason=None, shift=shift, parts=told, is_over=is_over)
 
 
-def _side(rows: Sequence[Row], opposite: Sequence[Row], columns: Sequence[str]) -> Side:
+def _side(work: Work, rows: Sequence[Row], opposite: Sequence[Row], columns: Sequence[str]) -> Side:
     """Return one side for `split`. Two first turns never share a conversation, whatever their words."""
     later = {row.opening for row in (*rows, *opposite) if not row.is_first}
-    scores = [[getattr(row, name) for name in columns] for row in rows]
+    means = [[[getattr(of, name) for name in columns] for of in each] for each in (rows, [row.rest for row in rows])]
+    scores, rest = (np.array(mean, dtype=np.float64).reshape(-1, len(columns)) for mean in means)
     return Side(
         [row.id if row.is_first and row.opening not in later else row.opening for row in rows],
         [row.fingerprint for row in rows],
         np.array([row.weight for row in rows]),
-        np.array([[math.nan if score is None else score for score in line] for line in scores]),
+        scores,
+        rest if work.group else None,
     )

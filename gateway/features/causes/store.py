@@ -1,17 +1,18 @@
 """Keeps the work on the cause of a stream's newest alarm as a fact without text, and reads audits before and since."""
 
 import hashlib
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
 from auditors.metrics.weighting import bounded_weight
-from auditors.streams.scales import scaled
+from auditors.streams.scales import GAP_SUFFIX, scaled
 from auditors.streams.state import MISSING, StreamKey
 from gateway.store.connections import put_row
 from gateway.store.database import Database
+from gateway.store.streams import Stream, family_of, groups_of
 from gateway.store.tables import exchanges, facts, measurements, streams
 
 MOST_ASKED = 200
@@ -27,8 +28,17 @@ PartName = Literal["judge", "model", "traffic", "application"]
 Status = Literal["pending", "told", "cannot_be_told"]
 
 
-class Row(msgspec.Struct, kw_only=True):
-    """An exchange of before or of since."""
+class Scores(msgspec.Struct, kw_only=True):
+    """An exchange's scores on 0..1; None for an answer without a score. `then` was recorded."""
+
+    then: float | None = None
+    again: float | None = None
+    anew: float | None = None
+    crossed: float | None = None
+
+
+class Row(Scores, kw_only=True):
+    """An exchange of before or of since, with its scores of the series, or of a gap's group."""
 
     id: str
     weight: float
@@ -40,11 +50,8 @@ class Row(msgspec.Struct, kw_only=True):
     """Digest of its system prompt and of the fields that shape an answer."""
     is_beside: bool = False
     """True for an exchange of before in whose answer the group of the series did not come up."""
-    then: float | None = None
-    """Scores on 0..1; None for an answer without a score. `then` was recorded."""
-    again: float | None = None
-    anew: float | None = None
-    crossed: float | None = None
+    rest: Scores = msgspec.field(default_factory=Scores)
+    """Scores of the other groups, for a gap: means where an exchange has several."""
     is_answered: bool = False
     """True once it was asked again."""
     is_crossed: bool = False
@@ -58,6 +65,8 @@ class Work(msgspec.Struct, kw_only=True):
 
     alarm_since: float
     metric: str
+    group: str = ""
+    """Group that a gap compares with the others; empty for a mean."""
     status: Status = "pending"
     reason: str | None = None
     begun_at: float = 0.0
@@ -79,6 +88,17 @@ class Work(msgspec.Struct, kw_only=True):
     def answered(self) -> list[Row]:
         return [row for row in self.before if row.is_answered]
 
+    @property
+    def means(self) -> "list[Callable[[Row], bool]]":
+        """Return what tells whether a row counts for the series, or for a gap's group and for its others."""
+        if not self.group:
+            return [lambda row: not row.is_beside]
+        return [lambda row: row.then is not None, lambda row: row.rest.then is not None]
+
+    def least(self, rows: Sequence[Row]) -> int:
+        """Return how many rows count, of a gap for the side with fewer."""
+        return min(sum(map(is_in, rows)) for is_in in self.means)
+
     def give_up(self, reason: str) -> "Work":
         return msgspec.structs.replace(self, status="cannot_be_told", reason=reason, is_over=True)
 
@@ -91,16 +111,18 @@ class Work(msgspec.Struct, kw_only=True):
 
 
 MOST_READ = 5_000
-"""Audits of a stream that are looked at: the newest."""
+"""Audits of a stream, or of all of a gap's, that are looked at: the newest."""
 _PREFIX = "cause:"
 
 
 class Audit(NamedTuple):
-    """One audit of a stream."""
+    """One audit of a stream, or of the streams of a gap."""
 
     exchange_id: str | None
     score: float | None
     """Score on 0..1; None for an answer that has none."""
+    rest: float | None
+    """Mean of a gap's scores of the other groups."""
     weight: float
     at: float
     """Time at which it was recorded, Unix seconds."""
@@ -144,19 +166,50 @@ async def alarmed(database: Database) -> dict[str, float]:
     return {row.key: row.alarm_since for row in await database.fetch_rows(query)}
 
 
-async def newest(database: Database, stream: str) -> list[Audit]:
-    """Read the newest audits of a stream, oldest first; those whose score is missing are left out."""
+async def sides(database: Database, stream: Stream) -> tuple[list[str], list[str]]:
+    """Return the ids of the streams that a series is made of: itself, or a gap's group; and a gap's other groups."""
+    if not stream.key.metric.endswith(GAP_SUFFIX):
+        return [stream.id], []
+    own = msgspec.structs.replace(stream.key, metric=stream.key.metric.removesuffix(GAP_SUFFIX))
+    async with database.read() as connection:
+        groups = [(name, group) for name, (_, group) in (await groups_of(connection, [], [family_of(own)])).items()]
+    rest = [name for name, group in groups if group not in ("", own.group)]
+    return [name for name, group in groups if group == own.group], rest
+
+
+async def newest(database: Database, own: Sequence[str], rest: Sequence[str] = ()) -> list[Audit]:
+    """Read the newest audits of a series (`sides`), oldest first; those whose score is missing are left out."""
     order = measurements.c.created_at.desc(), measurements.c.id.desc()
-    rows = await database.fetch_rows(_audits(stream).order_by(*order).limit(MOST_READ))
-    return [_audit(row) for row in reversed(rows)]
+    rows = await database.fetch_rows(_audits([*own, *rest]).order_by(*order).limit(MOST_READ))
+    return _merged([_audit(row, rest) for row in reversed(rows)])
 
 
-async def after(database: Database, stream: str, alarm_since: float) -> list[Audit]:
-    """Read the first audits of exchanges that came after the alarm: it did not choose them."""
-    columns = measurements.c
-    query = _audits(stream).where(columns.created_at > alarm_since, exchanges.c.received_at > alarm_since)
-    rows = await database.fetch_rows(query.order_by(columns.created_at, columns.id).limit(MOST_SINCE))
-    return [_audit(row) for row in rows]
+async def after(database: Database, own: Sequence[str], rest: Sequence[str], alarm_since: float) -> list[Audit]:
+    """Read the first audits of exchanges that came after the alarm, of each side of a gap: it did not choose them."""
+    columns, audits = measurements.c, list[Audit]()
+    for ids in filter(None, (own, rest)):
+        query = _audits(ids).where(columns.created_at > alarm_since, exchanges.c.received_at > alarm_since)
+        query = query.order_by(columns.created_at, columns.id).limit(MOST_SINCE * len(ids))
+        rows = await database.fetch_rows(query)
+        audits += _merged([_audit(row, rest) for row in rows])[:MOST_SINCE]
+    return _merged(sorted(audits, key=lambda audit: audit.at))
+
+
+def _merged(audits: Sequence[Audit]) -> list[Audit]:
+    """Return one audit for each exchange, with the mean scores of both sides of a gap, in the order of the first."""
+    by_exchange: dict[object, list[Audit]] = {}
+    for number, audit in enumerate(audits):
+        by_exchange.setdefault(audit.exchange_id or number, []).append(audit)
+    return [
+        each[0]._replace(score=mean(audit.score for audit in each), rest=mean(audit.rest for audit in each))
+        for each in by_exchange.values()
+    ]
+
+
+def mean(scores: Iterable[float | None]) -> float | None:
+    """Return the mean of the scores that are known; None without any."""
+    known = [score for score in scores if score is not None]
+    return sum(known) / len(known) if known else None
 
 
 async def beside(database: Database, key: StreamKey, first: float, last: float) -> list[Audit]:
@@ -168,21 +221,23 @@ async def beside(database: Database, key: StreamKey, first: float, last: float) 
     return [_audit(row) for row in await database.fetch_rows(query.order_by(*order).limit(MOST_READ))]
 
 
-def _audits(stream: str | None) -> "sa.Select[tuple[object, ...]]":
+def _audits(ids: Sequence[str] | None) -> "sa.Select[tuple[object, ...]]":
     columns = measurements.c
     names = ("exchange_id", "metric", "value", "inclusion_probability", "rate_factor", "weight", "created_at", "judge")
     has_text = exchanges.c.request_body.is_not(None).label("has_text")
     joined = measurements.outerjoin(exchanges, exchanges.c.id == columns.exchange_id)
-    query: sa.Select[tuple[object, ...]] = sa.select(*(columns[name] for name in names), has_text)
+    query: sa.Select[tuple[object, ...]] = sa.select(columns.stream, *(columns[name] for name in names), has_text)
     query = query.select_from(joined).where(columns.status.not_in(MISSING))
-    return query if stream is None else query.where(columns.stream == stream)
+    return query if ids is None else query.where(columns.stream.in_(ids))
 
 
-def _audit(row: "sa.Row[tuple[object, ...]]") -> Audit:
+def _audit(row: "sa.Row[tuple[object, ...]]", rest: Sequence[str] = ()) -> Audit:
     fields = row._mapping
+    score = None if fields["value"] is None else scaled(fields["metric"], fields["value"])
     return Audit(
         exchange_id=fields["exchange_id"],
-        score=None if fields["value"] is None else scaled(fields["metric"], fields["value"]),
+        score=None if fields["stream"] in rest else score,
+        rest=score if fields["stream"] in rest else None,
         weight=fields["weight"] * bounded_weight(fields["inclusion_probability"], fields["rate_factor"]),
         at=fields["created_at"],
         has_text=bool(fields["has_text"]),
@@ -210,4 +265,4 @@ def mixed(*lists: Sequence[Row]) -> list[Row]:
 
 
 def row_of(audit: Audit) -> Row:
-    return Row(id=audit.exchange_id or "", weight=audit.weight, then=audit.score)
+    return Row(id=audit.exchange_id or "", weight=audit.weight, then=audit.score, rest=Scores(then=audit.rest))

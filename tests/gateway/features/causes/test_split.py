@@ -5,9 +5,9 @@ import pytest
 
 from gateway.features.causes.shown import shown_cause
 from gateway.features.causes.split import Side, Split, judged, quiet_before, split
-from gateway.features.causes.store import PartName, Row, Work
+from gateway.features.causes.store import PartName, Row, Scores, Work
 from tests.support.long import least_covered, repeated
-from tools.causes.planted import World, played, truth
+from tools.causes.planted import Gap, World, played, truth
 
 NAN = float("nan")
 
@@ -59,6 +59,21 @@ def test_turns_of_a_conversation_do_not_narrow_an_interval() -> None:
     assert widths[2] < 0.6 * widths[0]
 
 
+def test_a_gap_s_part_is_the_group_s_less_the_others() -> None:
+    """What both sides share in a conversation leaves their difference's interval; a mean's is as it was before gaps."""
+    noise = np.random.default_rng(1).random((12, 60))
+    before, since = side([*noise[:4]], "a" * 60), side([*noise[4:6]], "a" * 60)
+    group, rest = split(before, since), split(side([*noise[6:10]], "a" * 60), side([*noise[10:]], "a" * 60))
+    old = (-0.11154857915295613, 0.0726678943335349, 0.12843376160893485, -0.20696773626192813)
+    judge, model, traffic, _ = group.parts
+    assert (group.shift, judge.upper, model.upper, traffic.lower) == pytest.approx(old, rel=1e-12)
+    gap = split(before._replace(rest=noise[6:10].T), since._replace(rest=noise[10:].T))
+    assert values(gap) == pytest.approx({name: part - values(rest)[name] for name, part in values(group).items()})
+    alike = split(before._replace(rest=before.scores + 0.1), since._replace(rest=since.scores))
+    assert values(alike) == pytest.approx({"judge": 0.0, "model": 0.0, "traffic": 0.1, "application": 0.0})
+    assert max(part.upper - part.lower for part in alike.parts) < 1e-3
+
+
 def test_before_ends_ahead_of_a_small_change_that_the_detector_dates_late() -> None:
     """The detector's change after 900 audits is too late: the mean moved after 500."""
     random = np.random.default_rng(3)
@@ -69,7 +84,7 @@ def test_before_ends_ahead_of_a_small_change_that_the_detector_dates_late() -> N
 @repeated(200, quick=25)
 @pytest.mark.parametrize(
     ("world", "largest"),
-    [(World(model=0.7), "model"), (World(traffic=0.7), "traffic"), (World(judge=0.7, application=0.3), "judge")],
+    [(World(0.0, 0.7), "model"), (World(0.7, application=0.3), "judge"), (World(traffic=0.7, gap=Gap()), "traffic")],
     ids=str,
 )
 def test_parts_cover_what_was_planted(world: World, largest: PartName, times: int) -> None:
@@ -105,6 +120,12 @@ def test_a_cause_is_a_sentence_once_there_is_enough() -> None:
     assert told.status == "told"
     assert told.sentence.startswith("Of the rise of 1.50, the model makes 1.50 (1.4")
     assert "the application 0.00" in told.sentence
+    work.metric, work.group = "favoritism_gap", "trans_woman"
+    assert shown_cause(judged(work)).reason == "only 0 of the 30 exchanges that are needed of before were asked again"
+    for row in (*work.before, *work.since):
+        row.rest = Scores(then=0.25, again=0.25, anew=0.5)
+    gap = shown_cause(judged(work))
+    assert gap.sentence.startswith("Of the rise of 1.50 of the gap between trans woman and the others, the model makes")
     work = Work(alarm_since=0.0, metric="favoritism", before=rows(20, then=0.5, again=0.5, anew=0.5))
     gone = shown_cause(judged(work))
     assert (gone.status, gone.shift) == ("cannot_be_told", None)
