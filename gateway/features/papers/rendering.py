@@ -15,6 +15,8 @@ from gateway.features.papers.tables import Cell, Label, Table
 from gateway.terminal.tables import aligned
 
 PUBLISHED = "published"
+LONGEST_IN_CELL = 50
+"""Characters of a reason in a cell of the page; a longer reason is a note below the table."""
 
 
 def formatted(cell: Cell) -> str:
@@ -151,10 +153,16 @@ def _n(cell: Cell) -> str:
     return "" if cell.n is None else f"$n={cell.n}$"
 
 
+def long_reasons(table: Table) -> dict[str, int]:
+    """Return the reasons that are too long for their cells, with the numbers of their notes."""
+    own = (cell.reason for row in table.rows for cell in row.cells if cell.origin == "own" and cell.reason)
+    return {reason: at for at, reason in enumerate(dict.fromkeys(r for r in own if len(r) > LONGEST_IN_CELL), 1)}
+
+
 def page(recipe: Recipe, tables: Sequence[Table], drawings: Sequence[tuple[Drawing, Sequence[Figure]]]) -> str:
     """Return one self-contained page of the tables and figures."""
     rendered: str = template("paper.html", Path(__file__).parent / "templates").render(
-        recipe=recipe, tables=tables, drawings=drawings, formatted=formatted, ends=ends
+        recipe=recipe, tables=tables, drawings=drawings, formatted=formatted, ends=ends, long_reasons=long_reasons
     )
     return rendered
 

@@ -140,6 +140,8 @@ def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
     assert "iat of gone: not run: " in err
     assert cells("out/tables/1.csv")["gone", "Average"]["reason"] == "no number in IAT, Decision"
     assert cells("out/tables/1.csv")["plain", "Average"]["value"]
+    page = Path("out/index.html").read_text(encoding="utf-8")
+    assert (page.count("no number [1]"), page.count("[1] not run: ")) == (2, 1)
     _, _, err = run_here(*some, "--limit", "40", "--out", "more", "--from", "out/runs/plain", "--dry-run")
     assert "not used; as iat of plain it does not fit: limit 30, not 40" in err
     assert "--resume out" in refused(*some, "--out", "out")
