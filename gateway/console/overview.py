@@ -1,4 +1,4 @@
-"""/console: alarms, urgent tables, distances of models from neutral, times of suites, outcomes of the traffic."""
+"""/console: alarms, urgent tables, distances of models from neutral, suites, outcomes of the traffic."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,12 @@ from auditors.streams.scales import scale_of
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.api.dependencies import Asked, Settings, Store
 from gateway.console.alarm_words import shown_changes
+from gateway.console.audits import headlines
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.reading import stream_pages
-from gateway.store import ledger, runs, schedules
+from gateway.store import catalogue, ledger, runs, schedules
 from gateway.store.database import Database
 from gateway.store.runs import Run
 from gateway.store.streams import Selection
@@ -58,6 +59,7 @@ class OverviewController(Controller):
                 database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
             )
             tables = _tables([estimate for estimate in estimates if estimate.value is not None])
+            suites = _newest_of_each(await runs.newest_done(database))
             data = {
                 "alarms": shown_changes(alarmed.read()),
                 "urgent": [table for table in tables if table.is_urgent],
@@ -67,7 +69,8 @@ class OverviewController(Controller):
                 "n_shown": len(estimates),
                 "model": model,
                 "ledger": await _ledger(database),
-                "suites": _newest_of_each(await runs.newest_done(database)),
+                "suites": suites,
+                "headlines": await headlines(database, suites, await catalogue.read(database)),
                 "schedules": await schedules.list_schedules(database),
             }
             return View(template="overview.html", title="Overview", tab="/console", data=data)
