@@ -2,7 +2,7 @@
 crash of the machine, and nobody waits for the disk: a value is written in place, as renaming a file over another took
 0.6 ms and, on a busy disk, 200 ms at the 99th percentile (in place 0.05 and 0.2).
 
-A file is a table of two heads, then records: the newest and the one before it, which a process that dies while it
+A file is a table of two heads, then records: the newest and the record before it, which a process that dies while it
 writes leaves whole. Rate limits share single numbers instead (`shared_number`), which any process writes.
 """
 
@@ -67,7 +67,7 @@ class RecordFile:
         return file
 
     def write(self, text: bytes, offset: int | None = None) -> None:
-        """Replaces the record; at `offset`, or beside the one before it. OSError: that one stays."""
+        """Replaces the record; at `offset`, or beside the last record. OSError: the last record stays."""
         if offset is None:
             offset = RECORDS_AT if RECORDS_AT + len(text) <= self._start else self._end
         number = self._number + 1
