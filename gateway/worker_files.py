@@ -146,7 +146,7 @@ class WorkerFiles(Generic[T]):
         self._suffix = suffix
         self._fresh_seconds = fresh_seconds
         self._without = without
-        self._decode = msgspec.msgpack.Decoder(tuple[float, kind]).decode  # type: ignore[valid-type]
+        self._kind = kind
         self._open: dict[str, int] = {}
         self._listed_at = float("-inf")
 
@@ -160,9 +160,9 @@ class WorkerFiles(Generic[T]):
             with suppress(OSError, msgspec.DecodeError):  # no file of a worker, or of another version
                 record = read_record(descriptor)
                 if record is not None:
-                    written_at, value = self._decode(record.text)
+                    written_at, value = msgspec.msgpack.decode(record.text, type=tuple[float, msgspec.Raw])
                     if abs(now - written_at) < self._fresh_seconds:
-                        values.append(value)
+                        values.append(msgspec.msgpack.decode(value, type=self._kind))
         return values
 
     def _list(self) -> None:

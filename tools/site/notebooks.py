@@ -1,6 +1,7 @@
 """Executes the notebooks of docs/tutorials and writes their outputs: python -m tools.site.notebooks."""
 
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,9 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 
 def execute(path: Path, directory: Path) -> dict[str, Any]:
     """Return the notebook with its outputs, run in a directory. Raises nbclient's CellExecutionError."""
-    import nbformat
     from nbclient import NotebookClient
 
-    notebook: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    notebook: Any = import_module("nbformat").read(path, as_version=4)
     NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(directory)}}).execute()
     for cell in notebook["cells"]:
         cell["metadata"].clear()
@@ -24,12 +24,10 @@ def execute(path: Path, directory: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    import nbformat
-
     for path in sorted(TUTORIALS.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as directory:
             notebook = execute(path, Path(directory))
-        nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
+        import_module("nbformat").write(notebook, path)
 
 
 if __name__ == "__main__":
