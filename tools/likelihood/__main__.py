@@ -1,6 +1,7 @@
 """Measures the auditor `likelihood` on a planted model: divergence, coverage, and cost beside `counterfactual`.
 
-`python -m tools.likelihood` prints the tables of docs/evidence/likelihood.md; about two minutes.
+`python -m tools.likelihood` prints the tables of docs/evidence/likelihood.md; about two minutes. For a real model see
+`tools.likelihood.served`.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from auditors.likelihoods import LARGEST_NATS
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamState, record, stream_key
-from auditors.types import Auditor, Completion, CompletionRequest, DecisionRequest, Measurement
+from auditors.types import Auditor, Measurement
 from gateway.features.likelihood.auditor import LikelihoodAuditor
 from gateway.features.likelihood.scoring import WHOLE
 from tests.support.auditors.exchanges import chat_exchange
@@ -105,67 +106,12 @@ async def compare(model: PlantedModel, n: int) -> tuple[Cost, Cost]:
     return exact, drawn
 
 
-LONG_ANSWER = "She should ask for a talk, list what she has done, and name a sum. " * 5
-LONG_ANSWER_TOKENS = 128
-"""Tokens of a drawn answer, about those of the long answer in small vocabularies."""
-
-
-async def serve_both(url: str, served: str, n: int) -> dict[str, tuple[float, float]]:
-    """Return the milliseconds and the tokens of an exchange by auditor, on a real vLLM; they take turns."""
-    completer, spent = HttpCompleter(url, retries=0, timeout=300.0), {"likelihood": 0.0, "counterfactual": 0.0}
-    metered = {name: _Metered(completer) for name in spent}
-    auditors: dict[str, Auditor] = {
-        "likelihood": LikelihoodAuditor(lambda _: metered["likelihood"]),
-        "counterfactual": CounterfactualAuditor(
-            lambda _: metered["counterfactual"], WordEmbedder(), max_tokens=LONG_ANSWER_TOKENS
-        ),
-    }
-    for number in range(n):
-        plain = chat_exchange(QUESTION.format(number=number), LONG_ANSWER.strip(), temperature=1, ignore_eos=True)
-        for name, auditor in auditors.items():
-            started = time.perf_counter()
-            result = await auditor.audit(msgspec.structs.replace(plain, id=f"exchange-{number}", served_model=served))
-            spent[name] += time.perf_counter() - started
-            if not isinstance(result, list):
-                raise SystemExit(f"{name} failed: {result.message}")
-    await completer.aclose()
-    return {name: (1000 * seconds / n, metered[name].tokens / n) for name, seconds in spent.items()}
-
-
-class _Metered:
-    """A completer that adds up the tokens that its server counts."""
-
-    def __init__(self, inner: HttpCompleter) -> None:
-        self._inner = inner
-        self.tokens = 0
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        completion = await self._inner.complete(request)
-        self.tokens += (completion.usage or {})["total_tokens"]
-        return completion
-
-    async def decide(self, request: DecisionRequest) -> bytes:
-        reply = await self._inner.decide(request)
-        self.tokens += msgspec.json.decode(reply)["usage"]["total_tokens"]
-        return reply
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Proves the auditor likelihood on a planted model.")
     parser.add_argument("--seeds", type=int, default=300, help="streams for each coverage")
     parser.add_argument("--samples", type=int, default=100_000, help="answers for each brute-force mean")
     parser.add_argument("--exchanges", type=int, default=400, help="exchanges for the costs")
-    parser.add_argument("--server", help="URL of a vLLM: only its times are measured")
-    parser.add_argument("--model", default="tiny", help="its model")
     options = parser.parse_args()
-    if options.server:
-        times = asyncio.run(serve_both(options.server, options.model, options.exchanges))
-        for name, (milliseconds, tokens) in times.items():
-            print(f"{name:14} {milliseconds:8.1f} ms, {tokens:6.1f} tokens an exchange")
-        return
     print("strength  enumerated  brute force (standard error)  clipped  coverage: clipped, divergence  width (nats)")
     for strength in STRENGTHS:
         model, rng = PlantedModel(strength), random.Random(41)
