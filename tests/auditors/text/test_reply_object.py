@@ -2,11 +2,11 @@
 
 import json
 import re
-import time
 
 import pytest
 
 from auditors.text.reply_object import NoObjectError, read_reply_object
+from tests.support.processor_time import grows_in_proportion
 
 PLAIN = '{"refused": false, "findings": [{"group": "man", "score": 1}]}'
 VALUE = json.loads(PLAIN)
@@ -75,15 +75,10 @@ UNITS = ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '
 
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 def test_takes_time_in_proportion_to_the_text(unit: str) -> None:
-    """Four times the text takes no more than some four times as long, and 100 kB some seconds at most."""
+    """Eight times the text takes some eight times as long."""
 
-    def seconds(length: int) -> float:
-        text = "{" + unit * (length // len(unit))
-        started = time.process_time()
+    def read(text: str) -> None:
         with pytest.raises(NoObjectError):
-            read_reply_object(text, "refused")
-        return time.process_time() - started
+            read_reply_object("{" + text, "refused")
 
-    small, large = seconds(25_000), seconds(100_000)
-    assert large < max(10 * small, 0.05)
-    assert large < 10
+    assert grows_in_proportion(read, unit, 12_500)
