@@ -118,9 +118,7 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
     shown = parts(runs)
     ranks = template("suite_ranks.html", TEMPLATES).render(
         boards=boards,
-        unranked=[
-            f"{each.suite}: {note}" for each in shown for way in each.ways for note in way.notes if "differ" in note
-        ],
+        unranked=[f"{at.suite}: {note}" for at in shown for way in at.ways for note in way.notes if "differ" in note],
         positions=[positioning(board) for board in boards],
         published_ranks={"models": models, "rows": rows},
         published_positions=published_positioning(),
