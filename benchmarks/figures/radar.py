@@ -15,7 +15,7 @@ from benchmarks.figures.svg import NARROW, Element, add, hint, text
 
 Place = tuple[float, float]
 
-WIDTH, HEIGHT = 560.0, 400.0
+WIDTH, HEIGHT = 590.0, 400.0
 RADIUS, NARROW_RADIUS = 150.0, 112.0
 LABEL_GAP = 14.0
 RING_STEP = 0.2

@@ -170,9 +170,8 @@ def _stars(result: Result) -> Card | None:
     marked = [f"{heading(each.metric)} {part(*key_of(each)[1:])}" for each in coarse_first if mark(each)]
     more = f" and {len(marked) - MOST_NAMED:,} more" if len(marked) > MOST_NAMED else ""
     named = f"{'; '.join(marked[:MOST_NAMED])}{more}. " if marked else ""
-    by_chance = (
-        "" if result.expected_by_chance is None else f" By chance alone {number(result.expected_by_chance, 3)} would."
-    )
+    expected = result.expected_by_chance
+    by_chance = "" if expected is None else f" By chance alone, {number(expected, 3)} would differ."
     return Card(
         name="numbers that differ from neutral",
         shown=f"{len(marked):,}",

@@ -136,7 +136,7 @@ async def _ledger(database: Database) -> list[LedgerShare]:
 
 
 def _newest_of_each(newest: Sequence[Run]) -> list[Run]:
-    run_by_suite: dict[tuple[str, str], Run] = {}
-    for run in sorted(newest, key=lambda run: run.finished_at or 0.0):
-        run_by_suite[run.suite, run.model] = run
-    return sorted(run_by_suite.values(), key=lambda run: run.finished_at or 0.0)[:MOST_SUITES]
+    run_by_suite: dict[tuple[str, str, str], Run] = {}
+    for run in sorted(newest, key=lambda run: -(run.finished_at or 0.0)):
+        run_by_suite.setdefault((run.suite, run.model, run.options.get("mitigation") or "none"), run)
+    return list(run_by_suite.values())[:MOST_SUITES]

@@ -179,8 +179,9 @@ def _live_value(estimate: dict[str, Any]) -> str:
     if estimate["value"] is None:
         return f"undefined: {estimate['reason']}"
     value = number(estimate["value"], LIVE_DIGITS)
-    if estimate["lower"] is None:
-        return f"{value} (no interval: {(estimate['reason'] or '').removeprefix('no interval: ')})"
+    reason = "the mean moved" if estimate["is_widened"] else (estimate["reason"] or "").removeprefix("no interval: ")
+    if estimate["lower"] is None or estimate["is_widened"]:
+        return f"{value} (no interval: {reason})"
     return f"{value} [{number(estimate['lower'], LIVE_DIGITS)}, {number(estimate['upper'], LIVE_DIGITS)}]"
 
 

@@ -67,13 +67,10 @@ class TestChat:
         assert set(SHAPING) == CARRIED
         assert conditions_of(CHAT, SHAPING | BESIDE, 64) == SHAPING
 
-    def test_what_says_who_asks_and_how_is_left_out(self) -> None:
-        """No seed either: answers with one seed would be one answer."""
+    def test_what_says_who_asks_and_empty_members_are_left_out(self) -> None:
+        """No seed either: answers with one seed would be one answer. Null and empty members are left out too."""
         assert set(BESIDE) <= LEFT_OUT
         assert conditions_of(CHAT, BESIDE, 64) == {}
-
-    def test_empty_members_are_none(self) -> None:
-        """Null and empty are what a member that is not there is; nothing is said about tools where there are none."""
         assert conditions_of(CHAT, {"stop": None, "tools": [], "tool_choice": "auto", "logit_bias": {}}, 64) == {}
 
     @pytest.mark.parametrize(

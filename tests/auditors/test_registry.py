@@ -24,12 +24,9 @@ class TestAuditors:
         assert (auditor.name, type(auditor).__name__) == (name, AUDITORS[name].__name__)
         assert isinstance(getattr(AuditorsConfig(), name), AuditorConfig)
 
-    def test_an_unknown_name(self) -> None:
-        """The message lists the known names."""
+    def test_what_is_missing_is_named(self) -> None:
+        """The message lists the known names, or says what the auditor needs."""
         with pytest.raises(ValueError, match='"astrology" is not an auditor; known: affinity, counterfactual'):
             build("astrology", AuditorConfig(), Servers(completer_for=nobody))
-
-    def test_a_missing_embedder(self) -> None:
-        """The embedding auditor says what it needs."""
         with pytest.raises(ValueError, match="needs an embedder"):
             build("embedding", AuditorConfig(), Servers(completer_for=nobody))

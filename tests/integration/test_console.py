@@ -494,8 +494,8 @@ def test_pages_hold_at_every_width_and_in_both_themes(keyed: Console) -> None:
     keyed.enter(OF_RUNS[1])
     page = keyed.page
     page.eventually("document.querySelector('#suite-crows_pairs svg.wide')")
-    raters = "/console/fingerprints/raters/stories"
-    for path in (*PAGES, *OF_RUNS, raters, keyed.alarm_path, "/console/alarms/none", "/console/labelling"):
+    raters, runbook = "/console/fingerprints/raters/stories", "/console/runbooks/drift.md"
+    for path in (*PAGES, *OF_RUNS, raters, runbook, keyed.alarm_path, "/console/alarms/none", "/console/labelling"):
         keyed.open(path)
         if path in OF_RUNS:
             page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")

@@ -133,10 +133,12 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     page.eventually("document.querySelector('#flips > li')")
     flips = page.evaluate("[...document.querySelectorAll('#flips > li')].map((one) => one.innerText)")
     faults += page.faults()
+    verdict = page.text("#verdict")
     n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
     address = page.evaluate("location.pathname + location.search")
 
     shown.page.open(f"{shown.root}/console/audits/{first['id']}")
+    example = page.evaluate("document.querySelector('#gate [name=require]').placeholder")
     page.click("#gate [name=require]")
     page.press("stereoset.ss.upper < 1")
     page.click("#gate [type=submit]")
@@ -156,7 +158,7 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     page.open(f"{shown.root}/console")
     errors, suites = page.errors, page.text("#live-suites tbody")
 
-    assert "ss " in suites
+    assert re.findall(r"stereoset\s+(\S[^\t]*?)\s+ss ", suites) == ["simulated, detailed prompt", "simulated"]
     assert cost[:4] == ["stereoset", "48", "48", "0"]
     assert state.startswith("done 48 of 48 replies")
     assert "SS by axis" in numbers
@@ -167,7 +169,10 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
         for flip, text in zip(compared["flips"], flips, strict=True)
     )
     differences = compared["comparison"]["differences"]
+    n_starred = sum(one["adjusted_p_value"] is not None and one["adjusted_p_value"] <= 0.05 for one in differences)
+    assert verdict.startswith(f"{n_starred} of " if n_starred else "No difference was found among ")
     assert n_drawn == sum(one["difference"] is not None for one in differences)
+    assert re.findall(r"\b(lower|upper) (\S) NUMBER", example) == [("lower", ">"), ("upper", "<")]
     assert gate == "Not every requirement holds."
     assert set(readings) == {"unrelated"}
     assert offered[0].startswith("Read as")

@@ -16,7 +16,7 @@ from gateway.features.labelling import labels, projects
 from gateway.store import exchanges, runs
 from gateway.store.database import Database
 from tests.benchmarks.test_recorded_results import scored
-from tests.support.gateway.control_plane import ControlPlane, audit_identities, control_plane
+from tests.support.gateway.control_plane import ControlPlane, audit_identities, audit_one, control_plane
 from tests.support.integration.auditing import until
 from tests.support.store.made import create_run, exchange, measurement, record
 
@@ -144,6 +144,22 @@ async def test_live_models_and_people_stand_next_to_each_other(tmp_path: Path) -
     assert "the-model 12 0 Ann (rater) 12 0 Bo (rater) 0 1" in stories
     assert essays.status_code == 409
     assert "only a choice has shares" in essays.text
+
+
+async def test_a_mean_that_left_its_bounds_has_no_interval(tmp_path: Path) -> None:
+    """The bounds of its past end at the present mean: Overview and fingerprints say that it moved, and show no end."""
+    async with control_plane(tmp_path) as plane:
+        for number in range(150):
+            await audit_one(plane, number, -1.0 if number < 60 else 2.0)
+        [moved] = (await plane.http.get("/live/estimates", params={"metric": "favoritism"})).json()
+        overview, live = (await plane.http.get("/console")).text, await page(plane, "")
+    row = overview.split(f"/console/alarms/{moved['stream']}")[1].split("</tr>")[0]
+
+    assert (moved["value"], moved["is_widened"]) == (moved["upper"], True)
+    assert "n 150" in words(row)
+    assert "mean moved" in words(row)
+    assert ("data-upper" in row, 'class="interval"' in row) == (False, False)
+    assert "+0.80 from neutral, no interval, n = 150" in words(live)
 
 
 async def test_runs_stand_next_to_each_other(tmp_path: Path, recorded: dict[str, Result]) -> None:

@@ -7,7 +7,7 @@ from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
 from gateway.features.labelling import invitations, labels, projects
 from gateway.store.database import Database
-from tests.support.browser import Page, browser
+from tests.support.browser import WIDTHS, Page, browser
 from tests.support.integration.serving import command
 
 HOSTILE = "<img src=x onerror=alert(1)> Men lead."
@@ -97,6 +97,7 @@ async def test_two_raters_label_by_links_and_an_administrator_decides(tmp_path: 
             page.open(f"{root}console/labelling#key=sesame")
             begin(page, "cy", decide=True)
             page.eventually("document.getElementById('opinions').textContent.includes('Rater 1: 2')")
+            assert page.complaints(widths=WIDTHS[::-1]) == []
             fill(page, introduction=1, biased_reasons=2, conclusion=1)
             page.click("#label-form button[type=submit]")
             page.eventually("!document.getElementById('done').hidden")

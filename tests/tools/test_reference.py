@@ -23,12 +23,8 @@ def test_a_listing_without_a_place_is_an_error() -> None:
 
 
 def test_citations_become_links() -> None:
-    """A page that the code cites is a link from the manual, also with a heading or in a folder."""
+    """A page that the code cites is a link, also with a heading or in a folder; a | in a text does not end its cell."""
     assert link("See docs/ingest.md#outcomes, docs/integrations/llm-d.md.") == (
         "See [ingest](ingest.md#outcomes), [llm-d](integrations/llm-d.md)."
     )
-
-
-def test_a_cell_is_a_cell() -> None:
-    """A | in a text does not end its cell."""
     assert table(("a", "b"), [("1", "x | y")]) == "| a | b |\n|---|---|\n| 1 | x \\| y |"

@@ -1,9 +1,12 @@
-"""The site of the manual, built and searched as a reader does, and its notebooks."""
+"""The site of the manual, built and searched as a reader does, its notebooks, and its readers' first tutorials."""
 
 import functools
 import http.server
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +15,10 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from gateway.features.deploy.runbooks import read_runbook
 from tests.support.browser import Chromium
+from tests.support.processes import free_port
+from tests.support.required import program
 from tools.site.hooks import DOCS, PAGES, ROOT
 from tools.site.notebooks import TUTORIALS, execute
 
@@ -84,10 +90,13 @@ def test_pages_have_the_blocks_of_the_repository(site: Path) -> None:
 
 
 def test_alerts_lead_to_their_runbooks(site: Path) -> None:
-    """Each address that an alert rule names is a page of the site."""
+    """Each address that an alert rule names is a page of the site, and of the console, with links to runbooks alone."""
     names = re.findall(r"runbooks }}/(\S+\.md)", (ROOT / "deploy/prometheus/rules.yml").read_text())
     assert len(names) > 10
     assert [name for name in names if not (site / "runbooks" / name / "index.html").exists()] == []
+    pages = [read_runbook(name) for name in names]
+    assert all(title.startswith("Biasgate") and "<ol>" in text for title, text in pages)
+    assert not any(re.search(r'\*\*|```|]\(|href="(?![a-z-]+\.md")', text) for _, text in pages)
 
 
 @pytest.mark.long
@@ -124,3 +133,40 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
     assert printed == committed
     assert sum(committed) >= 1
     assert not re.search(r"/(?:home|root|work|tmp|Users)/", path.read_text())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("reader", "tutorial"),
+    [
+        ("platform-engineer", "first-number"),
+        ("application-team", "first-alarm"),
+        ("auditor", "first-suite-and-report"),
+    ],
+)
+def test_a_readers_first_tutorial_works(reader: str, tutorial: str, tmp_path: Path) -> None:
+    """The commands of a tutorial print, in order, the lines that it shows; numbers of live traffic may differ."""
+    for name in ("curl", "jq"):
+        program(name, package=name, kind="WALKS")
+    assert f"(../tutorials/{tutorial}.md)" in (DOCS / f"readers/{reader}.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", (DOCS / f"tutorials/{tutorial}.md").read_text(), re.M | re.S)
+    script = "".join(text for kind, text in blocks if kind == "sh" and "biasgate try" not in text)
+    model, gateway, auditor = (str(free_port()) for _ in range(3))
+    script = re.sub(r"\b8000\b", model, re.sub(r"\b8080\b", gateway, script))
+    ports = {"BIASGATE_SERVER__PORT": gateway, "BIASGATE_SERVER__AUDITOR_METRICS_PORT": auditor}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = ["bash", "-c", f"trap 'kill $(jobs -p); wait' EXIT\n{script}"]
+    environ = os.environ | ports | {"PATH": path, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=400, check=False)
+
+    shown = [line for kind, text in blocks if not kind for line in text.splitlines() if line != "..."]
+    is_live = "biasgate serve" in script
+    pattern = ".*?".join(_pattern_of(line, is_live=is_live) for line in shown)
+    assert re.search(pattern, done.stdout, re.S), done.stdout + done.stderr
+
+
+def _pattern_of(line: str, *, is_live: bool) -> str:
+    parts = re.split(r"(\.\.\.|-?\d[\d.]*)", line)
+    parts[::2] = map(re.escape, parts[::2])
+    parts[1::2] = [".*?" if part == "..." else r"-?\d[\d.e-]*" if is_live else re.escape(part) for part in parts[1::2]]
+    return "".join(parts)

@@ -27,6 +27,7 @@ GIVEN = (
     *("embedder", "thinking", "precision", "repeat_share"),
 )
 """Options of a run that are arguments of the same name; an omitted argument keeps what the run has."""
+FEW = 240  # items of a suite in a run of all suites on embedded data, which takes minutes
 THIRD_OPTION_HELP = "stereoset: a neutral third option, built in for --data embedded, or from a file {item id: text}"
 
 
@@ -103,6 +104,10 @@ def _plan(arguments: argparse.Namespace, suite: Suite) -> Plan:
     if (arguments.data is None or arguments.suite == "all") and options.data not in suite.n_items:
         print(f"{suite.name}: its items are built in, no {options.data} data exists: running these", file=sys.stderr)
         options = msgspec.structs.replace(options, data="embedded")
+    n = suite.n_items.get("embedded", 0)
+    if arguments.suite == "all" and options.data == "embedded" and options.limit is None and n > FEW:
+        print(f"{suite.name}: {FEW} of {n:,} built-in items; --limit asks more", file=sys.stderr)
+        options = msgspec.structs.replace(options, limit=FEW)
     check(options, suite)
     source = suite.source if arguments.mirror and options.data == "canonical" else None
     if source is not None and published.state(source).state != "present":

@@ -88,7 +88,8 @@ def _cell(estimate: LiveEstimate | None) -> Any:
 
     if estimate is None:
         return None
-    return combine(Cell, estimate, reason=estimate.reason or "")
+    ends = {"lower": None, "upper": None} if estimate.is_widened else {}
+    return combine(Cell, estimate, reason=estimate.reason or "", **ends)
 
 
 def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":

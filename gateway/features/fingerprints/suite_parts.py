@@ -115,8 +115,10 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
     by_place = {(entry.aspect, entry.suite, entry.model): entry.rank for entry in entries}
     places_of = dict.fromkeys((entry.aspect, entry.suite) for entry in entries)
     rows = [(*place, [by_place.get((*place, model)) for model in models]) for place in places_of]
+    shown = parts(runs)
     ranks = template("suite_ranks.html", TEMPLATES).render(
         boards=boards,
+        unranked=[f"{at.suite}: {note}" for at in shown for way in at.ways for note in way.notes if "differ" in note],
         positions=[positioning(board) for board in boards],
         published_ranks={"models": models, "rows": rows},
         published_positions=published_positioning(),
@@ -126,7 +128,7 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
         n_left_out=n_left_out,
     )
     page = template("suite_fingerprints.html", TEMPLATES)
-    return Rendered(ranks=ranks, suites={part.suite: (part.title, page.render(part=part)) for part in parts(runs)})
+    return Rendered(ranks=ranks, suites={part.suite: (part.title, page.render(part=part)) for part in shown})
 
 
 def parts(runs: Sequence[FinishedRun]) -> list[SuitePart]:

@@ -13,16 +13,10 @@ def entry(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_entries() -> None:
-    """Every entry with a name is kept whole, in order; one without a name, or with a number for it, is left out."""
+    """Each entry with a name is kept whole, in order; without a name, or no object, it is left out and counted."""
     body = b'{"object":"list","data":[{"id":"b","root":"r"},{"root":"x"},{"id":3},{"id":"a"}]}'
-
     assert read_models(body) == [{"id": "b", "root": "r"}, {"id": "a"}]
-
-
-def test_entries_that_are_no_objects() -> None:
-    """A bare name beside others is left out, and counted; the others are read."""
     body = b'{"data":["m",{"id":"a"},null,7,["b"],{"root":"x"}]}'
-
     assert (read_models(body), count_unread(body)) == ([{"id": "a"}], 5)
 
 

@@ -61,11 +61,8 @@ class TestAffinityBiasScore:
         assert float(affinity_bias_score(shares)) == pytest.approx(printed, abs=0.0005)
 
     def test_ends(self) -> None:
-        """Always one identity: 0.5 of two and 0.4714 of three."""
+        """Always one identity: 0.5 of two and 0.4714 of three; one identity, or no valid selection, has no score."""
         assert float(affinity_bias_score([1, 0])) == 0.5
         assert float(affinity_bias_score([1, 0, 0])) == pytest.approx(math.sqrt(2) / 3)
-
-    def test_undefined(self) -> None:
-        """One identity, or no valid selection, has no score."""
         assert math.isnan(float(affinity_bias_score([1.0])))
         assert math.isnan(float(affinity_bias_score(selection_share([0, 0, 0]))))

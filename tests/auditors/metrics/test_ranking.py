@@ -27,12 +27,9 @@ class TestRanks:
         assert places([0.4, 0.1, 0.2]) == [3, 1, 2]
 
     def test_ties_share_the_better_place(self) -> None:
-        """1, 1, 3 by default, 1.5, 1.5, 3 on request; 0.1 + 0.2 ties with 0.3."""
+        """1, 1, 3 by default, 1.5, 1.5, 3 on request; 0.1 + 0.2 ties with 0.3. NaN has no place and moves no other."""
         assert places([0.3, 0.1 + 0.2, 0.5]) == [1, 1, 3]
         assert places([0.3, 0.1 + 0.2, 0.5], ties="average") == [1.5, 1.5, 3]
-
-    def test_an_undefined_statistic_has_no_place(self) -> None:
-        """NaN has none and moves no other."""
         assert places([math.nan, 0.5, 0.2]) == [None, 2, 1]
 
     @given(st.lists(st.floats(-100, 100), min_size=1, max_size=8))

@@ -151,13 +151,10 @@ class TestIntensity:
     """Means of words, averages and gaps, with printed columns of table 20."""
 
     def test_word_means(self) -> None:
-        """60 / 2 = 30 and 80 / 4 = 20; a word without scores is undefined, not 0."""
+        """60 / 2 = 30 and 80 / 4 = 20; a word without scores is undefined, and in no average."""
         found = word_means(np.array([60.0, 80.0, 0.0]), np.array([2.0, 4.0, 0.0]))
 
         assert found == pytest.approx([30.0, 20.0, math.nan], nan_ok=True)
-
-    def test_words_without_scores_are_left_out(self) -> None:
-        """Of two words one is undefined: the other is the average; of none nothing is."""
         assert float(average_over_words(np.array([30.0, math.nan]))) == 30.0
         assert math.isnan(float(average_over_words(np.array([math.nan, math.nan]))))
 

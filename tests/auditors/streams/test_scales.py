@@ -26,12 +26,8 @@ def test_unscaled_is_the_way_back(metric: str, y: float) -> None:
     assert scaled(metric, unscaled(metric, y)) == pytest.approx(y, abs=1e-12)
 
 
-def test_an_unknown_metric_is_refused() -> None:
-    """The message lists the live metrics."""
+def test_a_gap_is_twice_as_wide_and_an_unknown_metric_is_refused() -> None:
+    """A gap of favouritism lies in -3..3, equal groups at the middle; the message lists the live metrics."""
     with pytest.raises(ValueError, match='"icat" is not a live metric; known: favoritism'):
         scaled("icat", 1.0)
-
-
-def test_the_scale_of_a_gap_is_twice_as_wide_around_zero() -> None:
-    """A gap of favouritism lies in -3..3, and equal groups are at the middle."""
     assert (scaled("favoritism_gap", 0.0), unscaled("favoritism_gap", 1.0)) == (0.5, 3.0)

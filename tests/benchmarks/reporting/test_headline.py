@@ -100,7 +100,7 @@ def test_stars_are_counted_beside_those_of_chance() -> None:
     assert (card.shown, card.ends, card.tone) == ("2", "of 3", "apart")
     none = [msgspec.structs.replace(one, extra={"p_adjusted": 1.0}) for one in starred]
     assert cards(msgspec.structs.replace(run, estimates=none))[1].tone == "plain"
-    assert card.verdict.endswith("By chance alone 0.050 would.")
+    assert card.verdict.endswith("By chance alone, 0.050 would differ.")
 
 
 @pytest.mark.parametrize("suite", ["bbq", "stereoset"])

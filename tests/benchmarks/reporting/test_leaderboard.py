@@ -475,6 +475,7 @@ class TestFromDirectories:
         page = out.read_text(encoding="utf-8")
         board = page.split('class="board"')[1].split("</section>")[0]
         assert "Embedded, not comparable" in board
+        assert "Lowest mean rank: <b>even</b> (1.00; 1 is least biased everywhere). In 0 of 4 rows" in board
         assert "100.0 % unrelated, 100.0 % refused" in board
         assert "intervals of 95 % are shown for this run" in page
 

@@ -28,15 +28,11 @@ def test_refusals_are_found(start: int, n: int, n_missed: int) -> None:
     assert (len(looked_at), len(looked_at) - sum(map(declines_to_write, looked_at))) == (n, n_missed)
 
 
-def test_a_refusal_of_several_lines_is_found() -> None:
-    """What the model says of itself is read in verse too; a line break alone makes no poem."""
+def test_only_words_of_the_model_itself_are_read() -> None:
+    """In verse too, as a line break alone makes no poem; neither its thoughts nor its characters' words refuse."""
     reply = (
         "I'm sorry, but as an AI I can't claim to be a woman.\n\nHere is what I could do:\nWrite about rain.\nOr stars."
     )
     assert declines_to_write(reply)
-
-
-def test_thoughts_and_quotations_are_not_read() -> None:
-    """Neither what a model thought nor what its characters say is its own refusal."""
     assert not declines_to_write("<think>I can't write this story, or can I?</think>The rain had keys to every house.")
     assert not declines_to_write('"I cannot write this story," said the witch, and wrote it.')

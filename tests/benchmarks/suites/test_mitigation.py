@@ -78,13 +78,10 @@ class TestPlacement:
     """Where the sentence stands."""
 
     def test_before_the_last_user_message(self) -> None:
-        """System messages and examples stay as they are."""
+        """System messages and examples stay as they are; nowhere to stand is an error, not silence."""
         asked = (Message("system", "s"), Message("user", "a"), Message("assistant", "b"), Message("user", "c"))
 
         assert before_question(asked, "Be fair.") == (*asked[:3], Message("user", "Be fair.\nc"))
-
-    def test_a_request_without_user_is_refused(self) -> None:
-        """Nowhere to stand is an error, not silence."""
         with pytest.raises(ValueError, match="needs a user message"):
             before_question((Message("system", "s"),), "Be fair.")
 

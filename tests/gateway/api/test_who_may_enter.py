@@ -184,10 +184,7 @@ class TestAdminKeyOnTheDataPlane:
         return isinstance(gate.admit(RequestHead([(b"authorization", b"Bearer " + key)]), 0.0), Client)
 
     def test_it_relays_nothing(self) -> None:
-        """The admin key is no data key."""
+        """The admin key is no data key, unless [[keys]] lists it as well."""
         assert not self.admit(b"admin-secret")
         assert self.admit(b"app-secret")
-
-    def test_unless_listed(self) -> None:
-        """An administrator's key that [[keys]] lists as well is one."""
         assert self.admit(b"admin-secret", keys=[{"name": "admin", "key_env": "WHO_ADMIN"}])

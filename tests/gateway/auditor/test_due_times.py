@@ -49,13 +49,9 @@ def test_due_after_the_newest_run(timing: dict[str, Any], at: float, due: float)
     assert due_times([schedule(**timing)], runs, []) == {("stereoset", "m"): due}
 
 
-def test_a_suite_that_never_finished_is_due_from_its_first_time() -> None:
-    """Failing every hour for ten days makes it ten days late, not one hour."""
+def test_the_earliest_time_of_schedules_without_a_run_counts() -> None:
+    """Failing every hour for ten days makes it ten days late; of two schedules of one suite the first time counts."""
     assert due_times([schedule(every=HOUR)], [], []) == {("stereoset", "m"): HOUR}
-
-
-def test_the_earliest_of_several_schedules() -> None:
-    """Two schedules of one suite: it is due when the first of them says."""
     both = [schedule(every=7 * DAY), schedule(("bbq", "stereoset"), every=DAY)]
     assert due_times(both, [finished(2.5 * DAY)], []) == {("stereoset", "m"): 3 * DAY, ("bbq", "m"): DAY}
 

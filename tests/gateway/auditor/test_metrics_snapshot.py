@@ -39,11 +39,7 @@ def test_another_measurement_never_takes_the_place(other: Run) -> None:
 
 
 def test_alone_they_are_not_shown_either() -> None:
-    """A run of another protocol, or mitigated, is no series of its own; embedded items are until then."""
+    """Another protocol, or a mitigation, is no series of its own; embedded items are until then, and each mode is."""
     assert ids(run("p", 1.0, protocol="paper"), run("m", 2.0, mitigation="detailed")) == []
     assert ids(run("e", 1.0, data="embedded"), run("f", 2.0, data="embedded")) == ["f"]
-
-
-def test_the_newest_of_each_mode() -> None:
-    """Modes are told apart by a label, so each has its own."""
     assert sorted(ids(run("old", 1.0), run("new", 2.0), run("exact", 1.5, mode="exact"))) == ["exact", "new"]

@@ -44,6 +44,17 @@ def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     assert any("simulator" in fingerprint for fingerprint in result.provenance.fingerprints)
 
 
+def test_all_suites_on_embedded_data_are_a_few_items() -> None:
+    """At most 240 of a suite, which a line says, and 2,000 requests in all; --limit asks more."""
+    every = "audit run --suite all --data embedded --model m --base-url http://x --judge-model j --dry-run --out runs"
+    code, out, err = run_here(*every.split())
+    n_items = [int(line.split()[1].replace(",", "")) for line in out.splitlines()[1:13]]
+
+    assert code == 0, err
+    assert "ltf_test: 240 of 11,948 built-in items; --limit asks more" in err
+    assert (max(n_items[:-1]), n_items[-1] < 2_000) == (240, True)
+
+
 def test_replies_of_earlier_runs_are_used_again_where_that_is_asked_for(tmp_path: Path) -> None:
     """At temperature 0 alone, and counted; the files are readable to their owner only."""
     used = {}
@@ -213,7 +224,7 @@ def test_an_unknown_model_is_one_line() -> None:
     assert code == 2
     last = err.strip().splitlines()[-1]
     assert "the model server refuses: status 404" in last
-    assert "start again" in last
+    assert ("start again" in last, "--model nobody" in err) == (True, False)
     assert not Path("run").exists()
     assert "/readyz does not answer as a gateway does" in err
 

@@ -243,13 +243,9 @@ class TestSize:
 
 
 def test_bytes_that_are_no_text() -> None:
-    """Invalid UTF-8 in a key that is not looked at is the upstream's to refuse, and no error of ours."""
+    """Invalid UTF-8 in a key is the upstream's to refuse, and does not carry a priority past us."""
     body = b'{"model": "alias", "prior\x97ty": 3}'
     assert relayed(body, {"alias": "real"}).content == body.replace(b"alias", b"real")
-
-
-def test_priority_beside_bytes_that_are_no_text() -> None:
-    """A key that is no UTF-8 does not carry a priority past us."""
     result = read_body(b'{"prior\x97ty": 3, "priority": 1}', {}, may_set_priority=False)
 
     assert result == RequestBody(b'{"prior\x97ty": 3}')

@@ -42,15 +42,11 @@ async def test_pieces_are_put_together(size: int) -> None:
 
 
 async def test_an_end_in_the_middle_is_an_error_at_every_place() -> None:
-    """A message that breaks off is never taken for a shorter one, nor for none."""
+    """A message that breaks off is never taken for a shorter one; an announced length alone is refused unread."""
     frame = framed(BATCH)
     for length in range(1, len(frame)):
         with pytest.raises(BrokenFrameError, match="in the middle"):
             await read_frame(fed(frame[:length]))
-
-
-async def test_what_is_too_large_is_refused_unread() -> None:
-    """The announced length alone decides: nobody waits for gigabytes, or keeps them."""
     reader = fed(struct.pack(">I", LARGEST_BYTES + 1), ends=False)
     with pytest.raises(BrokenFrameError, match="at most"):
         await asyncio.wait_for(read_frame(reader), 5)

@@ -112,7 +112,7 @@ function title({ form, shown, axis, group, reference }) {
   if (shown.statement) return `Statement: ${shown.statement}`;
   if (form === "favouring") return `Does the answer favour: ${group}${reference ? `, against ${reference}` : ""} (${axis})`;
   if (form === "perceptibility") return `Written under the identity: ${shown.identity}`;
-  return form === "choice" ? `Which is the best (${shown.kind})` : "Who is given what";
+  return form === "choice" ? `Which is the best (${shown.kind.replaceAll("_", " ")})` : "Who is given what";
 }
 
 function parts(shown) {

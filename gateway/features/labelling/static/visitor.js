@@ -21,7 +21,7 @@ function show() {
     return;
   }
   const { kind, question, texts } = tasks[at].shown;
-  byId("task-title").textContent = question || `The best of these${kind ? `: ${kind}` : ""}`;
+  byId("task-title").textContent = question || `The best of these${kind ? `: ${kind.replaceAll("_", " ")}` : ""}`;
   byId("visit-texts").replaceChildren(...texts.map((text, number) => {
     const name = `Text ${number + 1}`;
     const button = make("button", { type: "button", textContent: `${name} is the best` });

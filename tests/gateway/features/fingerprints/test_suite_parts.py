@@ -85,6 +85,7 @@ def test_ways_of_measuring_are_kept_apart() -> None:
         "paper protocol · sample · canonical data",
     ]
     assert part.ways[0].notes == ["rows differ in limit: None, 10 by seed 0"]
+    assert "crows_pairs: rows differ in limit: None, 10 by seed 0" in suite_parts.render([corrected, limited]).ranks
 
 
 def test_a_metric_without_a_neutral_value_has_no_colour() -> None:

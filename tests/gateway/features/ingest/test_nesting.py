@@ -73,12 +73,8 @@ def test_a_failed_try_and_the_one_after_it() -> None:
     assert (kept(sent), [part.status for part in sent.parts]) == (["b", "c"], [500, 200])
 
 
-def test_spans_side_by_side_with_one_answer_are_two() -> None:
-    """Whoever asks twice and is told the same has asked twice."""
+def test_spans_side_by_side_or_in_circles() -> None:
+    """Two spans with one answer are two; a span in itself is kept, and two in each other end."""
     assert kept(read(("b", "a", chat()), ("c", "a", chat()), ("a", "", {"db.system": "x"}))) == ["b", "c"]
-
-
-def test_spans_in_circles() -> None:
-    """A span in itself is kept, and two in each other end."""
     assert kept(read(("a", "a", chat()))) == ["a"]
     assert len(read(("a", "b", chat()), ("b", "a", chat()), ("c", "a", chat())).parts) == 1
