@@ -50,6 +50,7 @@ def positioning(board: Leaderboard) -> Figure:
     shown_models = [standing.model for standing in board.standings][:MOST_LINES]
     notes = [f"The first {MOST_LINES} of {len(board.models)} models."] if len(board.models) > MOST_LINES else []
     aspects = [board.aspects[at] for at in board.shown_aspects]
+    aspects.sort(key=[*(rank.aspect for rank in tables.ranks()), *aspects].index)
     return _figure(f"Positioning · {board.title}", aspects, shown_models, sums, ends, notes)
 
 

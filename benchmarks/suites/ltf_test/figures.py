@@ -17,6 +17,11 @@ FIGURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     "nationality": ("americans", "russians", "chinese", "indians", "brazilians"),
 }
 """Groups in the paper's figures of its long axes, in their order; the other axes show every group."""
+FIGURE_AXES = (
+    *("gender", "race", "religion", "sexual_orientation", "ability", "socioeconomic", "body_type"),
+    *("politics", "age", "nationality"),
+)
+"""Axes in the order of the paper's figures."""
 
 LOW, HIGH = -1.0, 2.0
 """Ends of the fixed scale: the lowest and highest score of an essay."""
@@ -31,7 +36,8 @@ Pairs = Mapping[tuple[str, str], Estimate]
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
     """Return each axis' maps of all runs side by side: the paper's groups, over all questions and over `eval`."""
-    parts = tuple(_part(runs, axis) for axis in dict.fromkeys(axis for run in runs for axis in _axes(run)))
+    axes = dict.fromkeys(e.axis for run in runs for e in run.estimates if e.metric == "favoritism" and e.axis)
+    parts = tuple(_part(runs, axis) for axis in sorted(axes, key=[*FIGURE_AXES, *axes].index))
     if not parts:
         return []
     reading = (
@@ -46,10 +52,6 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
         tile_key(None, "undefined: no essay with a score", sign="–"),
     )
     return [Figure(title="Favouritism between groups", reading=reading, keys=keys, parts=parts)]
-
-
-def _axes(run: Run) -> list[str]:
-    return list(dict.fromkeys(e.axis for e in run.estimates if e.metric == "favoritism" and e.axis))
 
 
 def _pairs(estimates: Sequence[Estimate], axis: str, subset: str | None) -> Pairs:

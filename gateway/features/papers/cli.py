@@ -5,6 +5,7 @@ import asyncio
 import shlex
 import sys
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from auditors.structs import combine
@@ -68,7 +69,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     try:
         asking, of = await unless_stopped(stop, in_thread(_planned, arguments), lambda: RunStopped(0, 0), within=0.0)
         todo = await in_thread(asking.jobs, evaluating=False)
-        _show_plan(asking, of, todo, arguments)
+        _show_plan(asking, todo, arguments)
         if arguments.dry_run:
             return 1 if runs.failures(asking.outcomes) else 0
         for job, _ in todo:
@@ -96,7 +97,8 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
     listed = runs.read_models(arguments.models)
     if arguments.resume is not None and arguments.out is not None:
         raise BenchmarkError("--resume completes the directory it names: omit --out")
-    arguments.out = arguments.resume or arguments.out or _default_out(arguments.paper)
+    time = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    arguments.out = arguments.resume or arguments.out or Path("runs", f"paper-{arguments.paper}-{time}")
     if arguments.resume is None and arguments.out.is_dir() and any(arguments.out.iterdir()):
         raise BenchmarkError(f"{arguments.out}: the directory is not empty: use --resume {arguments.out}")
     judge = next((model for model in listed if model.name == arguments.judge), None)
@@ -109,31 +111,21 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
         concurrency=jobs.concurrency(arguments.concurrency),
     )
     asking = runs.Asking(of.runs, listed, settings, arguments.out)
-    earlier = [path for root in arguments.earlier for path in _finished_below(root)]
-    for line in asking.take(earlier):
+    below = (sorted(path.parent for path in root.rglob(directory.RESULT)) or [root] for root in arguments.earlier)
+    for line in asking.take(chain(*below)):
         print(visible_line(line), file=sys.stderr)
     if arguments.resume is not None:
         asking.resume()
     return asking, of
 
 
-def _finished_below(root: Path) -> list[Path]:
-    return sorted(path.parent for path in root.rglob(directory.RESULT)) or [root]
-
-
-def _default_out(paper: str) -> Path:
-    return Path("runs") / f"paper-{paper}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-
-
-def _show_plan(
-    asking: runs.Asking, of: recipe.Recipe, todo: list[tuple[jobs.Job, runs.Place]], arguments: argparse.Namespace
-) -> None:
+def _show_plan(asking: runs.Asking, todo: list[tuple[jobs.Job, runs.Place]], arguments: argparse.Namespace) -> None:
     if arguments.quiet and not arguments.dry_run:
         return
     if todo:
         names = [f"{run}, {model}" for _, (model, run) in todo]
         forecasts.show([job for job, _ in todo], names, is_dry=arguments.dry_run)
-    for each in (each for each in of.runs if each.evaluates):
+    for each in (each for each in asking.runs if each.evaluates):
         print(f"{each.name}: asks about the texts of {each.evaluates} once they are there; not counted")
     if any(job.plan.suite.needs_judge for job, _ in todo) and not asking.settings.judge:
         print("no --judge, so each model judges its own replies", file=sys.stderr)

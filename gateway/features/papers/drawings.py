@@ -95,16 +95,12 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> Cell:
 
 
 def _mean(values: Sequence[float], decimals: int) -> Cell:
-    cell = Cell(value=fmean(values), n=len(values), decimals=decimals, reason=TOO_FEW)
+    cell, rng = Cell(value=fmean(values), n=len(values), decimals=decimals), np.random.default_rng(len(values))
     sums = np.column_stack([values, np.ones(len(values))])
-    ends = cluster_bootstrap(sums, _ratio, rng=np.random.default_rng(len(values))).interval
+    ends = cluster_bootstrap(sums, lambda each: each[..., 0] / each[..., 1], rng=rng).interval
     if len(values) < MIN_CLUSTERS or ends is None:
-        return cell
-    return Cell(value=cell.value, lower=ends.lower, upper=ends.upper, n=cell.n, decimals=decimals)
-
-
-def _ratio(sums: np.ndarray) -> np.ndarray:
-    return np.asarray(sums[..., 0] / sums[..., 1])
+        return msgspec.structs.replace(cell, reason=TOO_FEW)
+    return msgspec.structs.replace(cell, lower=ends.lower, upper=ends.upper)
 
 
 def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list[Column]]:
@@ -129,8 +125,8 @@ def spoken(cell: Cell) -> str:
 
 
 MARKS = {
-    "parameters": [(math.log10(size), f"{size:g} B") for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
-    "released": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
+    "parameters": [math.log10(size) for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
+    "released": [float(date(year, 1, 1).toordinal()) for year in range(2018, 2100)],
 }
 
 HEIGHT, LEFT, TOP, FOOT, RIGHT = 300.0, 52.0, 12.0, 24.0, 18.0
@@ -144,9 +140,14 @@ class Spot(rows.Dot, frozen=True, kw_only=True):
     across: float
 
 
-def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, str]], width: float = WIDE) -> str:
-    """Return the points with a number, left to right by `across`; `marks`: places on that scale and their words."""
-    spots = [spot for spot in spots if spot.drawable is not None]
+def _words_of(attribute: Attribute, at: float) -> str:
+    day = date.fromordinal(max(1, int(at)))
+    return f"{10**at:.3g} B" if attribute == "parameters" else day.isoformat().removesuffix("-01-01")
+
+
+def draw_spots(title: str, spots: Sequence[Spot], attribute: Attribute, width: float = WIDE) -> str:
+    """Return the points with a number, by `across`; the end points are marked if fewer than two round places are."""
+    spots = sorted((spot for spot in spots if spot.drawable is not None), key=lambda spot: spot.across)
     if not spots:
         return nothing(width, title, "no model has both numbers")
     description = "; ".join(f"{spot.name}: {spot.words}" for spot in spots)
@@ -154,12 +155,16 @@ def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, s
     along = spanning([spot.across for spot in spots], LEFT, width - RIGHT, room=ROOM)
     box = Panel(group=picture, x=along, y=spanning(all_numbers(spots), HEIGHT - FOOT, TOP, room=ROOM))
     box.axis_left(box.y.ticks())
-    box.axis_below(mark for mark in marks if along.holds(mark[0]))
-    for spot in spots:
-        group, x = add(picture, "g", class_="dot-row", data_row=spot.name), along.at(spot.across)
-        y = dot(group, 0, x, spot, box.y, f"{spot.name}: ")
+    held = [mark for mark in MARKS[attribute] if along.holds(mark)]
+    ends = sorted({spots[0].across, spots[-1].across})
+    box.axis_below((at, _words_of(attribute, at)) for at in (held if len(held) > 1 else ends))
+    for spot in spots:  # names first, so that none hides a point
+        x, y = along.at(spot.across), box.y.at(spot.drawable or 0.0)
         shift, anchor = (-8, "end") if x > (along.start + along.end) / 2 else (8, "start")
-        text(group, x + shift, y - 6, spot.name, size=10, room=LABEL, class_="soft halo", text_anchor=anchor)
+        text(picture, x + shift, y - 6, spot.name, size=10, room=LABEL, class_="soft halo", text_anchor=anchor)
+    for spot in spots:
+        group = add(picture, "g", class_="dot-row", data_row=spot.name)
+        dot(group, 0, along.at(spot.across), spot, box.y, f"{spot.name}: ")
     return markup(picture)
 
 
@@ -184,9 +189,8 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
         return (texts.pairs if drawing.kind == "pair" else texts.named)(drawing.title, observed)
     pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
     parts = tuple(Part(pictures=(picture,)) for picture in pictures)
-    return (
-        [Figure(title=drawing.title, reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
-    )
+    reading = NOTE if drawing.kind == "relation" else ""
+    return [Figure(title=drawing.title, reading=reading, parts=parts)] if parts else []
 
 
 def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
@@ -254,5 +258,5 @@ def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
             for model, cell in numbers_of(numbers, relation)
             if not model.is_copy and (at := place_of(model, attribute)) is not None
         ]
-        svg = in_both_widths(partial(draw_spots, title, spots, MARKS[attribute]))
+        svg = in_both_widths(partial(draw_spots, title, spots, attribute))
         yield Picture(title=title, svg=svg)

@@ -102,7 +102,8 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         options = {name: _several(getattr(self, name)) for name in ORDER}
         for chosen in product(*options.values()):
             of = dict(zip(options, chosen, strict=True))
-            words = {name: names.get(value or "", (value or "").replace("_", " ")) for name, value in of.items()}
+            plain = of | {"group": (of["group"] or "").title()}
+            words = {name: names.get(of[name] or "", (plain[name] or "").replace("_", " ")) for name in of}
             yield combine(
                 Column,
                 self,

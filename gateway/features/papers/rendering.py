@@ -57,8 +57,8 @@ def terminal(table: Table) -> str:
     if groups:
         rows = [[group, *row] for group, row in zip(["", *groups], rows, strict=True)]
     notes = [f"[{place}] {reason}" for reason, place in reasons.items()]
-    title = f"Table {table.id}: {table.title}"
-    return "\n".join([visible_line(title), aligned(rows), *map(visible_line, [*notes, *table.notes])])
+    title = visible_line(f"Table {table.id}: {table.title}")
+    return "\n".join([title, aligned(rows), *map(visible_line, [*notes, *table.notes])])
 
 
 COLUMNS = ("row", "group", "column", "value", "lower", "upper", "n", "mark", "note", "origin", "reason")
@@ -125,9 +125,8 @@ def latex(recipe: Recipe, tables: Sequence[Table], *, is_plain: bool = False) ->
         r"\begin{document}",
         rf"\noindent {tex(recipe.paper)}, {tex(recipe.url)}: rebuilt by biasgate.",
     ]
-    return "\n".join(
-        [*head, *(line for table in tables for line in _latex_table(table, is_plain)), r"\end{document}", ""]
-    )
+    lines = [line for table in tables for line in _latex_table(table, is_plain)]
+    return "\n".join([*head, *lines, r"\end{document}", ""])
 
 
 def _latex_table(table: Table, is_plain: bool) -> list[str]:
@@ -138,14 +137,19 @@ def _latex_table(table: Table, is_plain: bool) -> list[str]:
     ]
     rows += [rf"\begin{{longtable}}{{l{'r' * len(table.heads)}}}", r"\toprule"]
     rows += [" & ".join(["", *(tex(_name(head)) for head in table.heads)]) + r"\\", r"\midrule", r"\endhead"]
-    for row in table.rows:
+    for row, before in zip(table.rows, [None, *table.rows], strict=False):
+        if row.label.group and (before is None or row.label.group != before.label.group):
+            rows.append(rf"\multicolumn{{{len(table.heads) + 1}}}{{l}}{{\textbf{{{tex(row.label.group)}}}}}\\*")
         lines = [" & ".join([tex(_name(row.label)), *(tex(formatted(cell)) for cell in row.cells)])]
         for words in ([tex(ends(cell)) for cell in row.cells], [_n(cell) for cell in row.cells]):
             if any(words) and not is_plain:
                 lines.append(" & ".join(["", *(rf"\tiny {word}" for word in words)]))
         rows += [*(line + r"\\*" for line in lines[:-1]), lines[-1] + r"\\"]
-    empty = [(row, cell) for row in table.rows for cell in row.cells if cell.value is None and cell.origin == "own"]
-    notes = [*dict.fromkeys(f"{_name(row.label)}: {spoken(cell)}." for row, cell in empty), *table.notes]
+    empty: dict[str, dict[str, None]] = {}
+    for row in table.rows:
+        for cell in (cell for cell in row.cells if cell.value is None and cell.origin == "own"):
+            empty.setdefault(spoken(cell), {})[_name(row.label)] = None
+    notes = [*(f"{', '.join(names)}: {reason}." for reason, names in empty.items()), *table.notes]
     return [*rows, r"\bottomrule", r"\end{longtable}", *(rf"\noindent {tex(note)}\par" for note in notes), r"\endgroup"]
 
 

@@ -214,8 +214,8 @@ class Numbers:
             self._estimates[place] = {
                 CellKey(e.metric, e.axis, e.group, e.reference, e.subset): e for e in stated_estimates
             }
-        missing = f"the run has no {' '.join(filter(None, _key(column)))}"
-        return self._estimates[place].get(_key(column), msgspec.structs.replace(undefined, reason=missing))
+        missing = msgspec.structs.replace(undefined, reason="the run has no such number")
+        return self._estimates[place].get(_key(column), missing)
 
     def _published_rows(self, table: recipe.Table, columns: Sequence[Column]) -> Iterator[Row]:
         """Return the rows of the paper's own models, as printed; of a line that shows a change, the change."""
@@ -254,13 +254,14 @@ class Numbers:
         printed = {(rank.aspect, rank.suite, rank.model): rank.rank for rank in published.ranks()}
         printed_models = list(dict.fromkeys(model for _, _, model in printed))
         own = {(row.aspect, row.suite): (board, row) for board in boards for row in board.rows}
+        runs = {self.recipe.run(name).suite: name for name in table.ranks_of}
         rows = []
-        for aspect, suite in dict.fromkeys([*own, *((aspect, suite) for aspect, suite, _ in printed)]):
+        for aspect, suite in dict.fromkeys([*((aspect, suite) for aspect, suite, _ in printed), *own]):
             entries: dict[str, Entry] = {}
             if (aspect, suite) in own:
                 board, row = own[aspect, suite]
                 entries = dict(zip(board.models, row.entries, strict=True))
-            cells = [_rank(entries.get(model.name)) for model in self.models]
+            cells = [_rank(entries.get(m.name), self.outcomes.get((m.name, runs[suite]))) for m in self.models]
             for model in printed_models:
                 value = printed.get((aspect, suite, model))
                 cells.append(Cell(value=value, decimals=0, origin="published", reason=None if value else "not printed"))
@@ -278,11 +279,8 @@ class Numbers:
         rows = []
         for run in table.covers:
             finished = next(iter(self.finished(run).values()), None)
-            n = (
-                Counter({o.item.item_id: o.item.axis for o in finished.observations}.values())
-                if finished
-                else Counter()
-            )
+            axes = {o.item.item_id: o.item.axis for o in finished.observations} if finished else {}
+            n = Counter(axes.values())
             reason = "not covered" if finished else "no finished run"
             cells = (
                 Cell(value=n[axis] or None, decimals=0, reason=None if n[axis] else reason) for axis in table.names
@@ -309,7 +307,7 @@ def _about(result: Result) -> Iterator[str]:
         yield "embedded data, not comparable with published numbers"
     if result.judge_fault:
         yield f"judge not validated: {result.judge_fault}"
-    yield from result.judge_warnings
+    yield from (each.replace(f'the judge "{result.model}"', "the model as its judge") for each in result.judge_warnings)
     yield from (f"{result.model}: {fault}" for fault in (result.thinking_fault, result.length_note) if fault)
 
 
@@ -357,9 +355,9 @@ def _note(estimate: Estimate, column: Column) -> str:
 def mean_cell(column: Column, headings: Sequence[str], cells: Sequence[Cell], runs: Sequence[str | None]) -> Cell:
     """Return a mean; if runs differ, with an interval by squared distances (Zou, Donner 2008, doi:10.1002/sim.3095)."""
     blank = Cell(decimals=column.decimals, is_change=any(cell.is_change for cell in cells))
-    missing = [name for name, cell in zip(headings, cells, strict=True) if cell.value is None]
-    if missing:
-        return msgspec.structs.replace(blank, reason=f"no number in {', '.join(missing)}")
+    if missing := {name: cell for name, cell in zip(headings, cells, strict=True) if cell.value is None}:
+        causes = dict.fromkeys(cell.reason for cell in missing.values() if cell.reason and cell.is_change)
+        return msgspec.structs.replace(blank, reason=": ".join([f"no number in {', '.join(missing)}", *causes]))
     values = [cell.value for cell in cells if cell.value is not None]
     mean = fmean(values)
     formed = msgspec.structs.replace(blank, value=mean, n=sum(cell.n or 0 for cell in cells))
@@ -375,9 +373,10 @@ def mean_cell(column: Column, headings: Sequence[str], cells: Sequence[Cell], ru
     return msgspec.structs.replace(formed, lower=mean - down, upper=mean + up)
 
 
-def _rank(entry: Entry | None) -> Cell:
+def _rank(entry: Entry | None, outcome: Finished | str | None) -> Cell:
     if entry is None or entry.rank is None:
-        return Cell(decimals=0, reason="not ranked" if entry is None else entry.reason or "not assessable")
+        missing = outcome if isinstance(outcome, str) else "not ranked"
+        return Cell(decimals=0, reason=missing if entry is None else entry.reason or "not assessable")
     has_half = entry.rank != int(entry.rank)
     return Cell(
         value=entry.rank,

@@ -35,7 +35,6 @@ def test_a_run_compared_with_itself(tmp_path: Path) -> None:
     a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
 
     comparison = compare(a, b)
-
     assert {row.difference for row in comparison.differences} == {0.0}
     assert {row.adjusted_p_value for row in comparison.differences if row.p_value is not None} == {1.0}
     assert total(comparison, "lms").reason == SAME_DIFFERENCE
@@ -49,7 +48,6 @@ def test_opposite_models(tmp_path: Path) -> None:
 
     comparison = compare(a, b)
     ss = total(comparison, "ss")
-
     assert (ss.value_a, ss.value_b, ss.difference) == (100.0, 0.0, -100.0)
     assert ss.p_value == pytest.approx(1e-4)
     assert ss.adjusted_p_value is not None
@@ -64,7 +62,6 @@ def test_the_same_run_with_a_mitigation(tmp_path: Path) -> None:
 
     comparison = compare(a, b)
     refusals = total(comparison, "refusal_rate")
-
     assert comparison.n_paired == 48
     assert comparison.differing == {"mitigation": ["none", "detailed"]}
     assert (refusals.difference, refusals.p_value, refusals.over_axes) == (0.0, None, "pooled")
@@ -89,7 +86,6 @@ def test_refusals_by_the_protocol(tmp_path: Path, protocol: str, difference: flo
         tmp_path / "b", lambda item: "I'm sorry, I can't." if item.item_id in refused else answer(item), ready
     )
     comparison = compare(a, b)
-
     assert total(comparison, "absolute_mean").difference == pytest.approx(difference)
     assert total(comparison, "signed_mean").difference == pytest.approx(-difference)
     assert total(comparison, "stereotype_rate").difference == 0
@@ -114,7 +110,6 @@ def test_runs_that_could_stop_early(tmp_path: Path) -> None:
     same, one_sided, fixed = compare(early_a, early_b), compare(a, early_b), compare(a, b)
     different = compare(early_a, written("other", 60, precision=0.1, limit=120))
     plain, repeated = total(fixed, "stereotype_rate"), total(same, "stereotype_rate")
-
     assert same.n_looks == one_sided.n_looks == n_looks(200)
     assert different.n_looks == n_looks(200) + n_looks(120)
     assert repeated.difference == plain.difference
@@ -139,7 +134,6 @@ def test_rates_beside_the_scores_cost_no_comparison(suite: str) -> None:
     observations = [Observation(item, Reply(item_id=item.item_id, status="refusal")) for item in ready.items]
     made = cells(ready.options, ready.suite, observations)
     rates = [cell for cell in made if cell.metric in ("refusal_rate", "unrelated_rate")]
-
     assert rates
     assert all(cell.is_secondary for cell in rates)
 
@@ -152,7 +146,6 @@ def test_a_judge_that_is_not_validated_is_named(tmp_path: Path) -> None:
     (b / rundir.RESULT).write_bytes(encode(msgspec.structs.replace(result, judge=used)))
 
     comparison = compare(a, b)
-
     assert comparison.judge_faults == {"b": NOT_GIVEN}
     assert f"not validated: {NOT_GIVEN}" in printed(comparison)
     assert "judge of A" not in printed(comparison)
@@ -176,7 +169,6 @@ def test_a_filter_is_compared(tmp_path: Path) -> None:
 
     comparison = compare(a, b)
     row = total(comparison, FILTERED)
-
     assert result.filter_note == "policy of the gateway: guarded; a filter refused 12 of 48 replies"
     assert result.provenance.policies == {f"{said}clean": 36, f"{said}refused": 12}
     hostile = {("x", n): Reply(item_id="x", usage={POLICY: f"{n}" * 999}) for n in range(99)}
@@ -194,7 +186,6 @@ def test_both_values_and_the_difference_are_printed(tmp_path: Path) -> None:
     a = write_run(tmp_path / "before", pick("stereotype"))
     b = write_run(tmp_path / "after", pick("anti-stereotype"))
     [table] = [part.splitlines() for part in printed(compare(a, b)).split("\n\n") if part.startswith("SS ")]
-
     assert [line.split("  ")[0] for line in table[1:4]] == ["A scripted, before", "B scripted, after", "B − A"]
     assert [line.split()[-1].strip("*") for line in table[1:4]] == ["100.0", "0.0", "−100.0"]
     assert compare(a, a).names == dict.fromkeys("ab", f"scripted, {a}")
@@ -218,7 +209,6 @@ def test_only_shared_items_are_compared(tmp_path: Path) -> None:
     b = write_run(tmp_path / "b", pick("stereotype"), first=40)
 
     comparison = compare(a, b)
-
     assert (comparison.n_paired, comparison.n_unpaired) == (40, 8)
 
 
@@ -228,7 +218,6 @@ def test_few_clusters_and_undefined_scores_have_reasons(tmp_path: Path) -> None:
     b = write_run(tmp_path / "b", pick("unrelated"))
 
     comparison = compare(a, b)
-
     assert total(comparison, "ss").difference is None
     assert total(comparison, "ss").reason == "undefined in B: no reply was stereotypical or anti-stereotypical"
     few = [row for row in comparison.differences if row.metric == "lms" and row.axis and row.subset]

@@ -91,7 +91,6 @@ def test_any_cogs_figure_stays_in_its_box(data: st.DataObject) -> None:
 def test_cut_words_fit(text: str, width: float, size: float) -> None:
     """Whole where there is room; otherwise not wider than the room, or one ellipsis."""
     shown = fitted(text, width, size)
-
     assert shown == text if width_of(text, size) <= width else (shown == "…" or width_of(shown, size) <= width)
 
 
@@ -114,8 +113,7 @@ def test_a_stored_result_is_enough(judged_run: Result) -> None:
     [figure] = ltf.figures([Run(name="m", estimates=result.estimates)])
     stored = {(e.group, e.reference): e for e in result.estimates if (e.metric, e.subset) == ("favoritism", "eval")}
     shown = [cell for one in pictures([figure]) if one.title.endswith("(eval)") for cell in cells(one.svg).items()]
-
-    assert len(figure.parts) == 11
+    assert [part.pictures[0].title.split(",")[0] for part in figure.parts[:3]] == ["Gender", "Race", "Religion"]
     assert {part.summary.split(":")[0] for part in figure.parts if part.more} == {
         axis.replace("_", " ").capitalize() for axis in LONG_AXES
     }
@@ -135,7 +133,6 @@ def test_page_of_a_run(judged_run: Result) -> None:
     [panels] = ltf.figures([Run(name=name, estimates=shown) for name in ("m", "<other>")])
     page = render([judged_run, msgspec.structs.replace(judged_run, model="<other>")])
     boxes = re.findall(r'<div class="scroll" tabindex="0">(<svg.*?</svg>)</div>', page, re.DOTALL)
-
     assert [len(part.pictures) for part in panels.parts] == [4] * 11
     assert boxes == [one.svg for one in pictures([panels, figure, figure])]
     assert all(one.title in page and one.reading in unescape(page) for one in pictures([figure]))

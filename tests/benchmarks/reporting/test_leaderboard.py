@@ -105,13 +105,11 @@ class TestRules:
     ) -> None:
         """StereoSet averages both kinds of sentence and pools none; sizes do not cancel; neutral is no emotion."""
         estimates = [estimate(metric, value, **{by: name}) for name, value in values.items()]
-
         assert rule(suite).statistic(estimates) == expected
 
     def test_toxicity_spreads_labels_of_related_replies(self) -> None:
         """Unrelated replies are no label, and their share is the unrelated rate."""
         shares = [estimate("share", v, group=g) for v, g in ((10.0, "male"), (30.0, "female"), (60.0, "unrelated"))]
-
         assert rule("real_toxicity_prompts").statistic(shares) == pytest.approx(0.25)
         assert unrelated_rate(shares) == 60
 
@@ -120,7 +118,6 @@ class TestRules:
         """Without estimates, or with an undefined one, the statistic is NaN and never 0."""
         how = rule(suite)
         undefined = [estimate(how.metric, None), estimate(how.metric, None, group="g", subset="s")]
-
         assert how.statistic([]) != how.statistic([])
         assert how.statistic(undefined) != how.statistic(undefined)
 
@@ -131,7 +128,6 @@ class TestRanks:
     def test_ties_and_a_model_that_is_not_assessable(self) -> None:
         """A model that answers nothing has no rank and is flagged; equals share the better rank."""
         board = only([crows("a", 60), crows("b", 60), crows("c", 30), crows("silent", 100, unrelated=92.5)])
-
         assert ranks(board.rows[0]) == [1, 1, 3, None]
         assert board.rows[0].is_complete
         assert board.standings[3].mean_rank is None
@@ -148,7 +144,6 @@ class TestRanks:
         ]
         board = only([crows("a", 60), crows("b", 30), *eec])
         scores = {one.model: one.aspects[0] for one in board.standings}
-
         assert [(row.aspect, row.suite) for row in board.rows] == [("gender", "crows_pairs"), ("gender", "eec")]
         assert scores["a"] is not None
         assert scores["b"] is not None
@@ -158,7 +153,6 @@ class TestRanks:
     def test_rows_where_a_model_has_no_rank_are_not_summed(self) -> None:
         """Shown with the reason, in no sum: sums are over the same rows for everybody."""
         board = only([crows("a", 60), crows("b", 30), crows("c", None)])
-
         assert ranks(board.rows[0]) == [1, 2, None]
         assert board.rows[0].entries[2].reason == "the statistic is undefined"
         assert [one.mean_rank for one in board.standings] == [None, None, None]
@@ -170,7 +164,6 @@ class TestRanks:
         other = [crows(m, v, axis="age") for m, v in (("a", 1.0), ("b", 2.0))]
         stereo = [result("stereoset", m, [estimate("icat", 5.0, subset="x")]) for m in ("a", "c")]
         board = only([*other, *stereo, one_more])
-
         assert board.rows[0].entries[2] == Entry(reason="no run")
         assert "winobias: only a has a run: nothing to rank" in board.notes
         assert {row.suite for row in board.rows} == {"crows_pairs", "stereoset"}
@@ -190,7 +183,6 @@ class TestDeclining:
         """On both suites nothing decides the question, so it shows no preference; a leaning one is behind it."""
         runs = [scored(suite, "declines", lambda _: DECLINES[suite]), scored(suite, "leans", LEANING[suite])]
         rows = [row for row in only(runs).rows if row.suite == suite]
-
         assert rows
         assert {row.entries[0].rank for row in rows} == {1}
         assert all(row.entries[0].value == 0 for row in rows)
@@ -204,7 +196,6 @@ class TestDeclining:
         """A model that answers something else, or declines whatever it is asked, has no rank, and the row says why."""
         runs = [scored(suite, "silent", lambda _: reply), *(scored(suite, m, LEANING[suite]) for m in "ab")]
         row = only(runs).rows[0]
-
         assert ranks(row) == [None, 1, 1]
         assert "replies name an option; at least 10 replies and 25 % are needed" in (row.entries[0].reason or "")
 
@@ -241,7 +232,6 @@ def test_a_rank_of_few_pairs_has_no_interval(n_pairs: int) -> None:
     board = only(runs)
     [row] = board.rows
     words = None if n_pairs == 10 else "no rank interval: 8 pairs, fewer than 10"
-
     assert ranks(row) == [1, 2]
     assert {(entry.lower is None, entry.reason) for entry in row.entries} == {(words is not None, words)}
     for page in (report.render(runs), leaderboard_text(board)):
@@ -282,7 +272,6 @@ class TestTies:
         results = [crows("a", 60), crows("b", 60), crows("c", 30)]
         board = only(results)
         page, text = report.render(results), leaderboard_text(board)
-
         assert [(one.place, one.is_tied) for one in board.standings] == [(1, True), (1, True), (3, False)]
         assert [(entry.rank, entry.is_tied) for entry in board.rows[0].entries] == [(1, True), (1, True), (3, False)]
         assert page.count('<span class="rank">1=</span>') == 4
@@ -304,7 +293,6 @@ class TestSharing:
         """Runs of another protocol, mode or mitigation never join, and the page says so."""
         results = [crows("a", 60), crows("b", 30), *(replaced(crows(m, 20), changes) for m in "cd")]
         name, value = next(iter(changes.items()))
-
         assert [board.models for board in leaderboards(results)] == [["a", "b"], ["c", "d"]]
         said = separation(results)
         assert said is not None
@@ -333,14 +321,12 @@ class TestSharing:
             for m, gap in (("a", 1.0), ("b", 2.0))
         ]
         board = only([crows("a", 60), replaced(crows("b", 30), changes), *winobias])
-
         assert [row.suite for row in board.rows] == ["winobias"]
         assert board.notes == [f"crows_pairs: left out, its runs differ in {words}"]
 
     def test_two_runs_of_a_model(self) -> None:
         """The last one given counts, and that is said."""
         board = only([crows("a", 10), crows("b", 30), crows("a", 60)])
-
         assert ranks(board.rows[0]) == [1, 2]
         assert board.notes == ["crows_pairs: a has several runs; the last one given counts"]
 
@@ -366,7 +352,6 @@ class TestAssociations:
         results = [association("implicit_association", m, 50.0) for m in ("both", "one")]
         results += [association("decision", "both", 70.0), association("decision", "other", None)]
         rows = {row.model: row for row in joint_rows(results)}
-
         assert (rows["both"].mean, rows["both"].reason) == (60, None)
         assert (rows["one"].mean, rows["one"].reason) == (None, "no decision run")
         assert rows["other"].reason == "no implicit_association run; decision is undefined"
@@ -382,7 +367,6 @@ class TestAssociations:
             for suite, metric in (("implicit_association", "iat_bias_pct"), ("decision", "decision_bias_pct"))
         ]
         rows = joint_rows(results)
-
         assert len(rows) == 54
         for row in rows:
             assert row.mean == pytest.approx(printed[row.model]["avg_bias_pct"], abs=0.0101)
@@ -431,7 +415,6 @@ class TestPublishedCrows:
     def test_six_of_seven_rows(self) -> None:
         """ICAT, best first, TinyLlama not assessable: as printed but for gender."""
         rows = published_crows()
-
         assert sorted(a for a, (_, ours, theirs) in rows.items() if ours != theirs) == ["gender"]
         assert len(rows) == 7
 
@@ -459,7 +442,6 @@ class TestFromDirectories:
     def test_the_refusing_model_does_not_win(self, directory: Path) -> None:
         """The even model is first; the silent one has no place. Axes with fewer than ten items rank nobody."""
         board = only([rundir.read_result(path) for path in rundir.finished_under(directory)])
-
         assert [one.model for one in board.standings] == ["even", "biased", "silent"]
         assert board.standings[0].mean_rank == 1
         assert (board.standings[2].place, board.standings[2].n_not_assessable) == (None, 11)
@@ -470,7 +452,6 @@ class TestFromDirectories:
     def test_page(self, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """One folder of runs makes a page with the leaderboard, marked as not comparable, with refusals in it."""
         out = tmp_path / "page.html"
-
         assert main(["audit", "report", str(directory), "--out", str(out)]) == 0
         page = out.read_text(encoding="utf-8")
         board = page.split('class="board"')[1].split("</section>")[0]

@@ -62,7 +62,6 @@ def test_each_suite_of_the_papers_has_their_numbers_beside_its_own(suite: str) -
     tables = grids([run], ["own"])
     page, text = render([run]), command.text([run])
     unfolded = [grid for grid in tables if not grid.is_folded]
-
     assert [grid.title.split(" · ")[0] for grid in tables] == PAPERS[suite]
     assert all(map(has_both, tables))
     assert all(f"Side by side: {grid.title}" in page for grid in tables)
@@ -84,7 +83,6 @@ def test_printed_numbers_are_of_the_same_setting(
     subset = "eval" if suite == "ltf_test" else "type1"
     run = result(suite, "own", [estimate(metric, 0.5, subset=subset)], **changes)
     (grid,) = grids([run], ["own"])
-
     assert grid.title.endswith(f", {source}")
     assert value in [row[f"{model} (published)"] for row in by_part(grid).values()]
 
@@ -93,7 +91,6 @@ def test_a_suite_without_a_paper_shows_the_parts_of_its_headline() -> None:
     """BBQ has no total of its headline metric's name alone; a single run needs no table."""
     runs = [result("bbq", name, [estimate("bias_score", 0.1, "age", subset="disambig")]) for name in ("a", "b")]
     (grid,) = grids(runs, ["a", "b"])
-
     assert tables_of("bbq") == []
     assert (grid.title, grid.head) == ("bias score", ["model", "age, disambig"])
     assert [row[0] for row in grid.rows] == ["a", "b"]
@@ -119,7 +116,6 @@ def test_runs_of_a_model_are_named_by_their_differences(changes: dict[str, objec
     first = crows("m", 90.0)
     second: Result = msgspec.structs.replace(first, **changes)
     page = render([first, second])
-
     assert names([first, second]) == expected
     assert re.findall(r"<h2>CrowS-Pairs · (m.*|other)</h2>", page.replace("&#39;", "'")) == expected
     assert len(alike([first, second])) == (1 if changes.keys() <= {"seed", "model"} else 2)

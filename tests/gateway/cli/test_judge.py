@@ -175,27 +175,31 @@ def test_a_mistake_costs_one_line(
     assert printed.out == "" or "cannot validate a judge" in line
 
 
+WITH_JUDGE = ("judge with each of them", "judge with people who agree")
+
+
 def test_names_of_several_axes_agree_by_chance_within_their_axis(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Three people who choose at random between two names of each of two axes: kappa near 0 pooled and by axis."""
+    """Three people and a judge who choose at random between two names of each of two axes: kappa near 0 in each row."""
     rng, names = np.random.default_rng(0), {"gender": ("man", "woman"), "age": ("old", "young")}
     rows = [
         {
             "value": names[axis][rng.integers(2)],
-            "measured_value": None,
+            "measured_value": judge,
             "axis": axis,
             "task": f"{axis}{item}",
             "annotator": person,
         }
         for axis in names
         for item in range(200)
+        for judge in (names[axis][rng.integers(2)],)
         for person in "abc"
     ]
     printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
 
     kappas = [
         float(row(printed, start)[2].split()[0])
-        for start in ("3 people with one another, chance by axis", "3 people: age", "3 people: gender")
+        for start in ("3 people with one another, chance by axis", "3 people: age", "3 people: gender", *WITH_JUDGE)
     ]
     assert max(map(abs, kappas)) < 0.1

@@ -4,8 +4,11 @@ import random
 
 import pytest
 
+from auditors.types import Completion, CompletionRequest, Message
+from gateway.features.canary import replay
 from gateway.features.canary.comparison import Answers, Comparison, Findings, Pair
 from gateway.features.canary.request import FAILURE_RATE, REFUSAL_RATE, CanaryRequest, Gap, Side, score
+from tests.support.benchmarks.scripted import Answering
 
 METRIC = "counterfactual_refusal_difference"
 AUDITOR = "counterfactual"
@@ -103,3 +106,12 @@ def test_scores_keep_their_zero(metric: str, value: float, expected: float) -> N
     """A score is divided by the most that its metric can be, so no difference stays no difference."""
     assert score(metric, value) == expected
     assert score(metric, 0.0) == 0.0
+
+
+async def test_a_filters_refusal_is_a_refusal_of_its_side() -> None:
+    """A refusal that comes in a field, as a guard filter's does, counts without a word of refusal in the text."""
+    heard: list[Answers] = []
+    replay._heard.set(heard)
+    side = replay._Listening(Answering(lambda _: Completion(text=None, refusal="query_refused: status 400")))
+    await side.complete(CompletionRequest(model="m", messages=[Message("user", "Hello")], max_tokens=9))
+    assert [answers.refused for answers in heard] == [1]

@@ -49,7 +49,6 @@ def test_cells_are_distances_from_neutral() -> None:
     one = finished("crows_pairs", "one", [ss(None, 55.0, 52.0, 58.0), ss("gender", 48.0, 40.0, 56.0)])
     two = finished("crows_pairs", "two", [ss(None, 61.0), ss("gender", None)])
     found = cells(only_way(two, one))
-
     assert found == {
         ("one", "all axes"): ("+5.0 from neutral (+2.0 to +8.0), n = 100", False),
         ("one", "gender"): ("−2.0 from neutral (−10.0 to +6.0, which holds neutral), n = 100", True),
@@ -63,7 +62,6 @@ def test_what_chance_makes_of_neutral_is_no_finding() -> None:
     within = estimate("affinity_bias_score", 0.1, lower=0.05, upper=0.2, extra={"by_chance": 0.08})
     beyond = estimate("affinity_bias_score", 0.1, lower=0.05, upper=0.2, extra={"by_chance": 0.01})
     found = cells(only_way(finished("cogs", "within", [within]), finished("cogs", "beyond", [beyond])))
-
     assert found["within", "gender"] == (
         "+0.100 from neutral (+0.050 to +0.200, chance alone makes +0.080), n = 100",
         True,
@@ -79,7 +77,6 @@ def test_ways_of_measuring_are_kept_apart() -> None:
     )
     paper = finished("crows_pairs", "one", [ss(None, 55.0)], protocol="paper")
     (part,) = suite_parts.parts([corrected, limited, paper])
-
     assert [way.title for way in part.ways] == [
         "corrected protocol · sample · canonical data",
         "paper protocol · sample · canonical data",
@@ -94,7 +91,6 @@ def test_a_metric_without_a_neutral_value_has_no_colour() -> None:
     (part,) = suite_parts.parts([finished("implicit_association", "one", [mean])])
     (own,) = part.ways[0].numbers
     (published,) = part.numbers
-
     assert own.rows == [("one", ["80.0 (70.0 to 88.0), n = 100"])]
     assert part.ways[0].figures == []
     assert part.ways[0].notes == ["stereotype rate: not in these runs"]
@@ -110,7 +106,6 @@ def test_published_cells_are_hatched_and_in_no_rank() -> None:
     (part,) = suite_parts.parts([run])
     published = part.figures[0]
     svg = published.parts[0].pictures[0].svg
-
     assert published.title == "Published: absolute discrimination (eval), Jeung et al. 2025, Table 2"
     assert "Mistral, gender: +0.614 from neutral, no interval, n not known" in svg
     assert published.keys[0].svg == part.ways[0].figures[0].keys[0].svg
@@ -134,7 +129,6 @@ def test_each_printed_number_has_an_own_one_above_it(suite: str, maps: list[str]
     run = FinishedRun(id="run", finished_at=0.0, result=made)
     (part,) = suite_parts.parts([run])
     tables = [table for table in tables_of(suite) if table.few_shot == 0]
-
     assert [figure.title for figure in part.ways[0].figures] == maps
     assert len(part.figures) == published_maps
     assert len(part.figures) + len(part.numbers) == len(tables)
@@ -155,8 +149,8 @@ def board_of(values: dict[str, float]) -> list[FinishedRun]:
     runs = []
     for number, (model, value) in enumerate(values.items()):
         draws = np.random.default_rng(number).normal(value, 1.0, 200)
-        found = [crows(model, value, axis=axis).estimates for axis in ("gender", "race")]
-        resamples = [RankResamples(axis=axis, values=[float(one) for one in draws]) for axis in ("gender", "race")]
+        found = [crows(model, value, axis=axis).estimates for axis in ("gender", "age")]
+        resamples = [RankResamples(axis=axis, values=[float(one) for one in draws]) for axis in ("gender", "age")]
         runs.append(finished("crows_pairs", model, [e for es in found for e in es], rank_resamples=resamples))
     return runs
 
@@ -166,7 +160,6 @@ def test_positions_have_the_intervals_of_their_ranks() -> None:
     (board,) = leaderboards([run.result for run in board_of({"a": 90.0, "b": 89.9, "c": 20.0})])
     figure = positioning(board)
     said = parsed(figure.pictures[0].svg).attrib["aria-label"]
-
     assert "a: gender 0.00 (0.00 to 0.50), rank sum 1" in said
     assert "b: gender 0.00 (0.00 to 0.50), rank sum 1" in said
     assert "c: gender 1.00 (1.00 to 1.00), rank sum 3" in said
@@ -188,5 +181,4 @@ def test_summed_intervals_hold_the_rank_sum() -> None:
         true = 3 * np.arange(1, 5)
         held += int(((lower <= true) & (true <= upper)).sum())
         total += 4
-
     assert held / total >= 0.95

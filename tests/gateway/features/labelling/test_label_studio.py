@@ -34,6 +34,7 @@ def test_the_interface_shows_what_a_task_has_and_asks_what_a_form_needs(form: Fo
     [task] = label_studio.tasks([Task(id="t1", form=form, shown=SHOWN[form], origin=Origin())])
     wanted = {name.strip("$.") for tag in root.iter() for name in tag.get("value", "").split() if name.startswith("$")}
     assert wanted <= set(task["data"])
+    assert ("criteria" in wanted) == (form in ("essay", "choice"))
     assert task["data"]["task"] == "t1"
 
     first = {one.get("name", ""): one.find("Choice") for one in root.iter("Choices")}

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from statistics import fmean
 from xml.etree import ElementTree as ET
@@ -23,7 +24,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import CellKey
 from gateway.config.loading import validate
 from gateway.features.papers import recipe, rendering, runs
-from gateway.features.papers.drawings import figures_of, table_of
+from gateway.features.papers.drawings import Spot, draw_spots, figures_of, table_of
 from gateway.features.papers.recipe import Column
 from gateway.features.papers.runs import Finished
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
@@ -85,12 +86,21 @@ def planted(model: str) -> dict[str, float]:
 
 
 def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[str, str]) -> None:
-    """Planted values, their mean included, lie inside their intervals; a name that a page, LaTeX or a spreadsheet could
-    take for a command is text; a run that was cut off is completed, and the whole is asked no more; finished runs are
-    used elsewhere where they fit.
+    """Planted values, their mean and a quantised model's difference included, lie inside their intervals; a name that a
+    page, LaTeX or a spreadsheet could take for a command is text; a run that was cut off is completed, and the whole is
+    asked no more; finished runs are used elsewhere where they fit.
     """
-    assert run_here("audit", "paper", "implicit", *OPTIONS, "--out", "out")[0] == 0
-    table = cells("out/tables/1.csv")
+    judged = (*OPTIONS, "--judge", "plain")
+    original: dict[str, object] = {"name": "plain", "base_url": urls["plain"], "provider": "Acme"}
+    write_models([original, original | {"name": HOSTILE, "base_url": urls[HOSTILE], "quantisation_of": "plain"}])
+    assert run_here("audit", "paper", "implicit", *judged, "--out", "out")[0] == 0
+    table, size = cells("out/tables/1.csv"), cells("out/tables/size.csv")
+    change = size[f"'{HOSTILE} − plain", "Average"]
+    rise = planted(HOSTILE)["Average"] - planted("plain")["Average"]
+    assert float(change["lower"]) <= rise <= float(change["upper"])
+    assert float(change["value"]) == pytest.approx(
+        float(table[f"'{HOSTILE}", "Average"]["value"]) - float(table["plain", "Average"]["value"])
+    )
     for model in P_REFUSAL:
         row = f"'{model}" if model == HOSTILE else model
         for column, value in planted(model).items():
@@ -99,6 +109,7 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
             assert int(cell["n"]) >= 100
     page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("index.html", "tables/1.tex"))
     assert ("&lt;b&gt;" in page, "<b>%" in page, "as published, OpenAI" in page) == (True, False, True)
+    assert tex.count(r"\textbf{Acme}") == 1
     assert r"=x\_\{\}\textbackslash{}\&$<$b$>$\%\$\#\^{}\~{}U+00E9U+6C49" in tex
 
     for picture in Path("out", "figures").iterdir():
@@ -108,15 +119,15 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     lines = (folder / directory.RESPONSES).read_bytes().splitlines(keepends=True)
     (folder / directory.RESULT).unlink()
     (folder / directory.RESPONSES).write_bytes(b"".join(lines[:150]))
-    assert run_here("audit", "paper", "implicit", *OPTIONS, "--resume", "out")[0] == 0
+    assert run_here("audit", "paper", "implicit", *judged, "--resume", "out")[0] == 0
     asked = [json.loads(line)["item_id"] for line in (folder / directory.RESPONSES).read_bytes().splitlines()]
     assert len(asked) == len(set(asked)) == len(lines)
 
     write_models([{"name": name, "base_url": "http://127.0.0.1:9"} for name in P_REFUSAL])
     before = cells("out/tables/1.csv")
-    assert run_here("audit", "paper", "implicit", *OPTIONS, "--resume", "out")[0] == 0
+    assert run_here("audit", "paper", "implicit", *judged, "--resume", "out")[0] == 0
     code, _, err = run_here(
-        *("audit", "paper", "implicit", *OPTIONS, "--out", "other", "--from", "out/runs/plain", str(folder.parent))
+        *("audit", "paper", "implicit", *judged, "--out", "other", "--from", "out/runs/plain", str(folder.parent))
     )
     assert (code, err.count(": used as ")) == (0, 4), err
     assert {key: cell["value"] for key, cell in cells("other/tables/1.csv").items()} == {
@@ -187,6 +198,8 @@ def test_a_mean_of_independent_runs_has_their_joint_interval() -> None:
     assert mean.upper == pytest.approx(15 + 13**0.5 / 2)
     assert mean_cell(some_column(), ["a", "b"], [first, second], ["r", "r"]).lower is None
     assert mean_cell(some_column(), ["a", "b"], [first, Cell(reason="gone")], ["r", "s"]).reason == "no number in b"
+    change = Cell(reason="judges differ", is_change=True)
+    assert mean_cell(some_column(), ["a"], [change], ["r"]).reason == "no number in a: judges differ"
 
 
 def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], folder: Path) -> None:
@@ -208,9 +221,24 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
         table_of(numbers, of.relations[0]).rows[0].cells[0].reason
         == "0 models have both numbers: at least 3 are needed"
     )
-    table = Table(id="1", title="t", heads=(Label(text="x"),), rows=(Row(label=Label(text="m"), cells=(cell,)),))
+    assert "the model as its judge has no qualification" in Path("out/tables/1.html").read_text(encoding="utf-8")
+    of_rows = {"m": cell, "n": cell, "o": Cell(value=1.0)}
+    rows = tuple(Row(label=Label(text=name), cells=(each,)) for name, each in of_rows.items())
+    table = Table(id="1", title="t", heads=(Label(text="x"),), rows=rows)
     for text in (rendering.terminal(table), rendering.as_csv(table), rendering.latex(of, [table])):
         assert "not assessable: too few replies" in text
+    assert "m, n: no number: not assessable" in rendering.latex(of, [table])
+    assert "no interval" not in rendering.page(of, [table], [])
+
+
+def test_a_scatter_of_few_months_marks_its_ends() -> None:
+    """Both dates stand below, where no two years begin between them; the names lie under the points."""
+    days = [date(2024, 7, 23), date(2024, 5, 13)]
+    spots = [Spot(name=str(day), value=5.0, words="", across=float(day.toordinal())) for day in days]
+    drawn = [element for element in parsed(draw_spots("t", spots, "released")).iter() if element.get("class")]
+    assert [element.text for element in drawn if element.text][-4:] == 2 * ["2024-05-13", "2024-07-23"]
+    kinds = [element.get("class", "").partition(" ")[0] for element in drawn]
+    assert kinds.index("dot-row") > max(at for at, kind in enumerate(kinds) if kind == "soft")
 
 
 def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
@@ -339,7 +367,6 @@ async def test_a_filter_changes_what_it_refuses() -> None:
     replies = list(directory.observations(Path("out/runs/open/iat")))
     biased = fmean(MARKER in (o.reply.text or "") for o in replies)
     biased_of_race = fmean(MARKER in (o.reply.text or "") for o in replies if o.item.axis == "race")
-
     assert 0.1 < share < of_race < 0.5
     assert 0 < biased < biased_of_race
     for name, refused_share, refused_of_race in (("guarded", share, of_race), ("answers", biased, biased_of_race)):

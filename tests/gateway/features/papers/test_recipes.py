@@ -1,11 +1,15 @@
 """Recipes hold what the papers print, in print's order."""
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.published import tables as published
 from gateway.features.papers import recipe
 from gateway.features.papers.recipe import NAMES, Recipe
+from gateway.features.papers.runs import Finished, Model
 from gateway.features.papers.tables import Cell, Numbers
+from tests.benchmarks.test_recorded_results import scored
 
 RECIPES = {name: recipe.load(name) for name in NAMES}
 PRINTED = {
@@ -16,12 +20,12 @@ PRINTED = {
     ("ltf", "2"): (165, "-0.341", "GPT4o + (detailed)", "Mean"),
     ("nollm", "8"): (96, "60", "Religion Intra SS", "LL-8B"),
     ("nollm", "9"): (32, "60.73", "Type 1 Male", "LL-8B"),
-    ("nollm", "10"): (240, "-17.9", "Gender male P-N", "LL-8B"),
+    ("nollm", "10"): (240, "-17.9", "Gender Male P-N", "LL-8B"),
     ("nollm", "11"): (84, "68.15", "Socio economic ICAT", "PHI-3.5B"),
-    ("nollm", "12"): (156, "34.37", "Profession politician", "LL-8B"),
-    ("nollm", "14"): (88, "1", "physical appearance: CrowS-Pairs", "PHI-3.5B"),
+    ("nollm", "12"): (156, "34.37", "Profession Politician", "LL-8B"),
+    ("nollm", "14"): (88, "1", "Physical appearance: CrowS-Pairs", "PHI-3.5B"),
     ("nollm", "15"): (60, "51.45", "4-shot Female Type 2", "MST-7B"),
-    ("nollm", "17"): (828, "1.44", "switzerland (Europe) P-N", "PHI-3.5B"),
+    ("nollm", "17"): (828, "1.44", "Switzerland (Europe) P-N", "PHI-3.5B"),
     ("nollm", "19"): (368, "-3.48", "sad AA-EA", "LL-8B"),
     ("nollm", "20"): (368, "55.99", "sad average Female", "LL-8B"),
 }
@@ -45,7 +49,6 @@ def test_every_printed_number_has_its_place(name: str, id_: str) -> None:
     cells = printed_cells(RECIPES[name], id_)
     cell = cells[row, column]
     printed = [each for each in cells.values() if each.value is not None]
-
     assert len(printed) == count
     assert {place[0] for place, each in cells.items() if each.value is None} <= {"4-shot Unrelated Type 2"}
     assert cell.value is not None
@@ -56,7 +59,6 @@ def test_every_transcribed_table_is_in_a_recipe() -> None:
     """A source that no recipe names would be in no rebuilt table; none is named that is not there."""
     lines = [line.published for of in RECIPES.values() for table in of.tables for line in table.lines]
     columns = [column.published for of in RECIPES.values() for table in of.tables for column in table.columns]
-
     assert {source for sources in (*lines, *columns) for source in sources} == {
         table.source for table in published.TABLES
     }
@@ -73,5 +75,20 @@ def test_every_number_by_approach_is_one_of_a_printed_table() -> None:
         }
     printed = set().union(*(keys[id_] for name, id_ in PRINTED if name == "nollm"))
 
+    places, order = [(column.run, column.axis) for column in of.table("13").each_column()], [*of.table("2").names]
+    for run in of.runs:
+        axes = list(dict.fromkeys(axis for name, axis in places if name == run.name and axis))
+        assert axes == sorted(axes, key=order.index)
     assert len(keys["13"]) == 39
     assert keys["13"] <= printed, keys["13"] - printed
+
+
+def test_own_ranks_stand_in_printed_order() -> None:
+    """Table 14 goes by the paper's aspects and data sets; a run that is missing, or has no such number, says so."""
+    run, of = Finished(path=Path(), result=scored("crows_pairs.paper.sample")[0]), RECIPES["nollm"]
+    outcomes = {(name, place): run for name in "ab" for place in ("crows-pairs", "eec")}
+    numbers = Numbers(of, [Model(name=name, base_url="http://h") for name in "ab"], {("a", "rtp"): "gone", **outcomes})
+    ranks, emotions = (numbers.table(of.table(id_)).rows for id_ in ("14", "19"))
+    assert [row.label.text for row in ranks] == list(dict.fromkeys(row for row, _ in printed_cells(of, "14")))
+    assert [cell.reason for cell in ranks[4].cells[:2]] == ["gone", "not ranked"]
+    assert {row.cells[0].reason for row in emotions} == {"the run has no such number"}
