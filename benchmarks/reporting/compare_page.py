@@ -30,10 +30,6 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale
     lines: list[Line]
 
-    @property
-    def n_starred(self) -> int:
-        return sum(line.is_starred for line in self.lines)
-
 
 def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str:
     """The page of two runs, with some of the `n_flipped` pairs of replies that were read differently."""
