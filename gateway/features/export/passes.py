@@ -4,11 +4,12 @@ before it is written, so after a kill the same files follow; a day whose runs ha
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import resources
 from importlib.metadata import version
 from operator import attrgetter
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -17,7 +18,6 @@ from benchmarks.run.result import Result
 from gateway.errors import ExportError, GatewayError, StoreError
 from gateway.features.export import store as exports
 from gateway.features.export.address import VERSION, Address, UnfinishedFile
-from gateway.features.export.columns import DATASETS, Column
 from gateway.features.export.store import LEASE_SECONDS, LostLeaseError, Measured, Progress, day_of
 from gateway.store import counters
 from gateway.store.connections import Connections
@@ -27,6 +27,20 @@ ROWS_AT_ONCE = 10_000
 """Rows in memory, and in a row group."""
 MOST_OPEN = 16
 """Most files open at a time, one a day; rows come in the order of ids, so a closed day seldom comes again."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of a data set."""
+
+    name: str
+    kind: Literal["int64", "float64", "string", "time"]
+    text: str
+    unit: str | None = None
+
+
+DATASETS: Mapping[str, Sequence[Column]] = msgspec.toml.decode(
+    resources.files(__package__).joinpath("columns.toml").read_bytes(), type=dict[str, list[Column]]
+)
 
 
 class ParquetFile:
