@@ -48,7 +48,7 @@ class Client:
         self._http.close()
 
     def estimates(self, to: Rows = "pandas", **filters: Any) -> Any:
-        """Return the live estimates: value, interval, n. Filters: model, auditor, metric, axis, group, window."""
+        """Return the live estimates: value, interval, n. Filters: model, auditor, axis, window."""
         return to_frame(self._pages("/live/estimates", filters), to)
 
     def detectors(self, to: Rows = "pandas", **filters: Any) -> Any:

@@ -103,15 +103,11 @@ class TestWhatItLeaves:
 
 class TestContrasts:
     async def test_an_echo_of_the_swapped_words_is_no_difference(self) -> None:
-        """Answers that differ in the words of the axis alone are the same answer."""
+        """Answers that differ in the words of the axis are the same; without a common word they are at excess 1."""
         result, _ = await audited(by_side("Your sister is kind. She helps.", "Your brother is kind. He helps."))
 
         assert values(result) == {DISTANCE: pytest.approx(0, abs=1e-6), REFUSAL: 0.0, LENGTH: 0.0}
-
-    async def test_different_answers(self) -> None:
-        """Answers without a common word are at excess 1 when each side repeats itself; lengths are relative."""
         result, _ = await audited(by_side("kind warm calm", "leads"))
-
         assert values(result) == {DISTANCE: pytest.approx(1), REFUSAL: 0.0, LENGTH: pytest.approx((6 - 2) / 8)}
 
     async def test_chance_is_taken_off(self) -> None:

@@ -23,15 +23,10 @@ def test_the_smallest_distance_is_named() -> None:
     assert found.gap == pytest.approx(0.04)
 
 
-def test_a_tie_is_no_finding() -> None:
-    """Equal means: the first by name, 0 ahead of the next, and not told from it."""
-    found = most_normal({"woman": distance(0.1), "man": distance(0.1)})
-
-    assert found == MostNormal(group="man", value=0.1, runner_up="woman", gap=0.0, not_told_apart=["woman"])
-
-
 def test_every_interval_is_compared() -> None:
-    """The runner-up stands apart; a farther one that may be anywhere, or without a distance, is not ruled out."""
+    """A tie is not told apart; nor is a farther identity that may be anywhere or is without a distance."""
+    tied = most_normal({"woman": distance(0.1), "man": distance(0.1)})
+    assert tied == MostNormal(group="man", value=0.1, runner_up="woman", gap=0.0, not_told_apart=["woman"])
     found = present(most_normal({"a": distance(0.10), "b": distance(0.15), "c": distance(0.40, half_width=0.35)}))
 
     assert (found.runner_up, found.not_told_apart) == ("b", ["c"])

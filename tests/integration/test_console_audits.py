@@ -155,6 +155,9 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
         faults += page.complaints(widths=WIDTHS[::-1])
         squeezed += page.squeezed()
+    page.size(768, 900)
+    page.open(f"{shown.root}/console/audits")
+    beyond = page.evaluate("((box) => box.scrollWidth - box.clientWidth)(document.querySelector('.scroll'))")
     page.open(f"{shown.root}/console")
     errors, suites = page.errors, page.text("#live-suites tbody")
 
@@ -178,7 +181,7 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     assert offered[0].startswith("Read as")
     assert {"anti-stereotype", "stereotype", "unrelated"} <= {text.partition(" (")[0] for text in offered[1:]}
     assert shown.ask("GET", f"/audits/{first['id']}/result")["counts"]["items"] == 48
-    assert (errors, faults, squeezed) == ([], [], 0)
+    assert (errors, faults, squeezed, beyond) == ([], [], 0, 0)
 
 
 def test_a_run_is_followed_cancelled_and_resumed(shown: Console) -> None:

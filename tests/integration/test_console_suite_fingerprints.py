@@ -151,7 +151,7 @@ async def test_a_mean_that_left_its_bounds_has_no_interval(tmp_path: Path) -> No
     async with control_plane(tmp_path) as plane:
         for number in range(150):
             await audit_one(plane, number, -1.0 if number < 60 else 2.0)
-        [moved] = (await plane.http.get("/live/estimates", params={"metric": "favoritism"})).json()
+        [moved] = (await plane.http.get("/live/estimates")).json()
         overview, live = (await plane.http.get("/console")).text, await page(plane, "")
     row = overview.split(f"/console/alarms/{moved['stream']}")[1].split("</tr>")[0]
 

@@ -1,12 +1,16 @@
 """`import biasgate` as a data scientist uses it, against the simulated model."""
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import biasgate
 from benchmarks.errors import BenchmarkError
+from biasgate.client import Audits, Client
 from tests.support.commands import scored
+from tests.support.gateway.control_plane import control_plane
 from tests.support.simulated import running_simulator
 
 
@@ -15,6 +19,18 @@ def test_every_public_name_is_there() -> None:
     assert all(getattr(biasgate, name) is not None for name in biasgate.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         str(biasgate.nothing)
+
+
+async def test_the_client_asks_what_the_description_has(tmp_path: Path) -> None:
+    """Each path of `Client` and each filter that a method's docstring names is in the OpenAPI description."""
+    async with control_plane(tmp_path) as plane:
+        described = (await plane.http.get("/schema/openapi.json")).json()["paths"]
+    operations = {re.sub("{.*}", "{}", path): routes for path, routes in described.items()}
+    paths = {re.sub("{.*}", "{}", path) for path in re.findall(r'"(/[a-z].*?)"', inspect.getsource(biasgate.client))}
+    for path, method in (("/live/estimates", Client.estimates), ("/audits", Audits.list)):
+        filters = (method.__doc__ or "").split("Filters: ")[1].rstrip(".").split(", ")
+        assert {*filters} <= {parameter["name"] for parameter in operations[path]["get"]["parameters"]}
+    assert (len(paths), paths <= operations.keys()) == (9, True)
 
 
 async def test_an_audit_gives_frames_figures_a_comparison_and_a_gate(tmp_path: Path) -> None:

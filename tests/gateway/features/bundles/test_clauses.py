@@ -32,12 +32,8 @@ def test_every_clause_says_its_limits() -> None:
 
 
 def test_undefined_is_not_zero() -> None:
-    """A number that cannot be formed is undefined, with its reason, and no interval."""
+    """A number that cannot be formed is undefined, with its reason and no interval; markup in a name ends no cell."""
     none = {"metric": "rate", "axis": "age", "value": None, "lower": None, "upper": None, "n": 0, "reason": "no reply"}
     assert "| rate | age | undefined |  | 0 | 0 | no reply |" in page(result(estimates=[none]), {}, None)
-
-
-def test_what_others_wrote_ends_no_cell() -> None:
-    """A model's name with bars, newlines and markup stays a name."""
     text = page(result(model="a|b\n# c<script>"), {}, None)
     assert "model a\\|b # c&lt;script>" in text
