@@ -143,7 +143,8 @@ def _latex_table(table: Table, is_plain: bool) -> list[str]:
         if row.label.group and (before is None or row.label.group != before.label.group):
             rows.append(rf"\multicolumn{{{len(table.heads) + 1}}}{{l}}{{\textbf{{{tex(row.label.group)}}}}}\\*")
         lines = [" & ".join([tex(_name(row.label)), *(tex(formatted(cell)) for cell in row.cells)])]
-        for words in ([tex(ends(cell)) for cell in row.cells], [_n(cell) for cell in row.cells]):
+        counts = ["" if cell.n is None else f"$n={cell.n}$" for cell in row.cells]
+        for words in ([tex(ends(cell)) for cell in row.cells], counts):
             if any(words) and not is_plain:
                 lines.append(" & ".join(["", *(rf"\tiny {word}" for word in words)]))
         rows += [*(line + r"\\*" for line in lines[:-1]), lines[-1] + r"\\"]
@@ -153,10 +154,6 @@ def _latex_table(table: Table, is_plain: bool) -> list[str]:
             empty.setdefault(spoken(cell), {})[_name(row.label)] = None
     notes = [*(f"{', '.join(names)}: {reason}." for reason, names in empty.items()), *table.notes]
     return [*rows, r"\bottomrule", r"\end{longtable}", *(rf"\noindent {tex(note)}\par" for note in notes), r"\endgroup"]
-
-
-def _n(cell: Cell) -> str:
-    return "" if cell.n is None else f"$n={cell.n}$"
 
 
 def long_reasons(table: Table) -> dict[str, int]:
