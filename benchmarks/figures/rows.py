@@ -104,7 +104,8 @@ def _draw_rows(panel: Panel, rows: Sequence[Row], places: int, *, kind: str) -> 
         for series, dot in enumerate(row.dots):
             group, y = add(panel.group, "g", class_=kind, data_row=row.label), top + LINE + 4 + STEP * series
             hint(group, f"{dot.name}: {dot.words}")
-            label = fitted(_words_of(dot, places), MOST * room, 11) if is_alone else ""
+            rest = room - min(width_of(row.label, 12), room / 2) - 20
+            label = fitted(_words_of(dot, places), min(MOST * room, rest), 11) if is_alone else ""
             if series == 0:
                 text(group, x.start + 4, top + 14, row.label, room=room - width_of(label, 11) - 16, class_="halo")
             if is_alone:

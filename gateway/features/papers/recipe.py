@@ -1,7 +1,7 @@
 """Recipes: the runs, tables and figures of a paper, each a TOML file of `recipes/`, as checked structs."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from itertools import product
 from typing import Literal
@@ -99,7 +99,7 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def each(self, names: Mapping[str, str], decimals: int, scale: float) -> Iterator[Column]:
         """Return the columns, the last of metric, axis, group, reference, subset changing first by `ORDER`."""
-        options = {name: _several(getattr(self, name)) for name in ORDER}
+        options = {name: each if isinstance(each := getattr(self, name), tuple) else (each,) for name in ORDER}
         for chosen in product(*options.values()):
             of = dict(zip(options, chosen, strict=True))
             plain = of | {"group": (of["group"] or "").title()}
@@ -116,10 +116,6 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 ORDER = ("axis", "subset", "group", "reference", "metric")
 """Order of combinations: the metrics of a group stand side by side, the groups of an axis after one another."""
-
-
-def _several(names: Names) -> Sequence[str | None]:
-    return names if isinstance(names, tuple) else (names,)
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

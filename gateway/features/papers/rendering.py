@@ -91,6 +91,7 @@ _TEX = {
     "“": "``",
     "”": "''",
     "·": r"$\cdot$",
+    "\u200b": "{}",
     "^": r"\^{}",
     "~": r"\~{}",
     "<": r"$<$",
@@ -105,6 +106,7 @@ _TEX = {
 
 def tex(text: str) -> str:
     """Return the text so that LaTeX prints it and nothing in it is a command; unknown letters by their code."""
+    text = text.replace("--", "-\u200b-")  # else a dash
     return "".join(_TEX.get(letter) or (letter if " " <= letter <= "~" else f"U+{ord(letter):04X}") for letter in text)
 
 
@@ -123,7 +125,7 @@ def latex(recipe: Recipe, tables: Sequence[Table], *, is_plain: bool = False) ->
         rf"\usepackage[{sheet},landscape,margin=12mm]{{geometry}}",
         r"\usepackage{booktabs,longtable}",
         r"\begin{document}",
-        rf"\noindent {tex(recipe.paper)}, {tex(recipe.url)}: rebuilt by biasgate.",
+        rf"\noindent {tex(recipe.paper)}, {tex(recipe.url)}: rebuilt by biasgate.\par",
     ]
     lines = [line for table in tables for line in _latex_table(table, is_plain)]
     return "\n".join([*head, *lines, r"\end{document}", ""])
@@ -132,7 +134,7 @@ def latex(recipe: Recipe, tables: Sequence[Table], *, is_plain: bool = False) ->
 def _latex_table(table: Table, is_plain: bool) -> list[str]:
     """Return the lines of a table: each row with its numbers, below them their intervals, then their n."""
     rows = [
-        rf"\noindent Table {tex(table.id)}: {tex(table.title)}",
+        rf"\medskip\noindent Table {tex(table.id)}: {tex(table.title)}",
         r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
     ]
     rows += [rf"\begin{{longtable}}{{l{'r' * len(table.heads)}}}", r"\toprule"]
@@ -141,7 +143,8 @@ def _latex_table(table: Table, is_plain: bool) -> list[str]:
         if row.label.group and (before is None or row.label.group != before.label.group):
             rows.append(rf"\multicolumn{{{len(table.heads) + 1}}}{{l}}{{\textbf{{{tex(row.label.group)}}}}}\\*")
         lines = [" & ".join([tex(_name(row.label)), *(tex(formatted(cell)) for cell in row.cells)])]
-        for words in ([tex(ends(cell)) for cell in row.cells], [_n(cell) for cell in row.cells]):
+        counts = ["" if cell.n is None else f"$n={cell.n}$" for cell in row.cells]
+        for words in ([tex(ends(cell)) for cell in row.cells], counts):
             if any(words) and not is_plain:
                 lines.append(" & ".join(["", *(rf"\tiny {word}" for word in words)]))
         rows += [*(line + r"\\*" for line in lines[:-1]), lines[-1] + r"\\"]
@@ -151,10 +154,6 @@ def _latex_table(table: Table, is_plain: bool) -> list[str]:
             empty.setdefault(spoken(cell), {})[_name(row.label)] = None
     notes = [*(f"{', '.join(names)}: {reason}." for reason, names in empty.items()), *table.notes]
     return [*rows, r"\bottomrule", r"\end{longtable}", *(rf"\noindent {tex(note)}\par" for note in notes), r"\endgroup"]
-
-
-def _n(cell: Cell) -> str:
-    return "" if cell.n is None else f"$n={cell.n}$"
 
 
 def long_reasons(table: Table) -> dict[str, int]:

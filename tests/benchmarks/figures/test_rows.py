@@ -45,7 +45,6 @@ def test_a_number_lies_where_its_axis_has_it() -> None:
     picture = ET.fromstring(drawing.draw(shown))
     labels = {one.text: float(one.attrib["x"]) for one in picture if one.tag == "text"}
     pixels = (labels["60"] - labels["40"]) / 20
-
     assert at(found["a"]) == pytest.approx(labels["60"], abs=0.02)
     assert ends(found["a"]) == pytest.approx((labels["40"], labels["80"]), abs=0.02)
     assert ends(found["b"]) == pytest.approx((labels["20"], labels["20"] + 30 * pixels), abs=0.05)
@@ -55,12 +54,14 @@ def test_a_number_lies_where_its_axis_has_it() -> None:
 
 
 def test_undefined_is_words() -> None:
-    """No number, no mark: the reason stands in its place. A number without an interval has no whisker."""
+    """No number, no mark: the reason stands in its place, cut before the name is. Without an interval: no whisker."""
     found = rows(
         chart(Dot(name="none", value=None, words="undefined: nobody answered"), Dot(name="bare", value=0.0, words="w"))
     )
     assert words(found["none"]) == ["none", "undefined: nobody answered"]
     assert [one.tag for one in found["none"]] == ["title", "text", "text"]
+    long = Dot(name="a name in full", value=None, words=300 * "w")
+    assert words(rows(chart(long), NARROW)[long.name])[0] == long.name
     assert words(found["bare"]) == ["bare", "0.0, no interval"]
     assert not list(found["bare"].iter("path"))
     assert list(found["bare"].iter("circle"))

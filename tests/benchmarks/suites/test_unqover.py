@@ -124,7 +124,6 @@ class TestBalancedSample:
         """Pure position preference: every difference between questions is 0, and the first-choice share says 100."""
         result = scored(first)
         differences = [e.value for e in result.estimates if e.metric == "pn_difference"]
-
         assert set(differences) == {0.0}
         assert number(result, "first_choice_share", axis).value == 100.0
         assert number(result, "attributed_share", "gender", group="male").value == 50.0

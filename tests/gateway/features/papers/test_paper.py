@@ -109,7 +109,7 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
             assert int(cell["n"]) >= 100
     page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("index.html", "tables/1.tex"))
     assert ("&lt;b&gt;" in page, "<b>%" in page, "as published, OpenAI" in page) == (True, False, True)
-    assert tex.count(r"\textbf{Acme}") == 1
+    assert [tex.count(part) for part in (r"\textbf{Acme}", r"biasgate.\par", "(-{}-judge-validation)")] == [1, 1, 1]
     assert r"=x\_\{\}\textbackslash{}\&$<$b$>$\%\$\#\^{}\~{}U+00E9U+6C49" in tex
 
     for picture in Path("out", "figures").iterdir():
