@@ -53,22 +53,35 @@ def _measurement(value: float) -> Measurement:
     )
 
 
-def cover(model: PlantedModel, n: int, seeds: int) -> tuple[float, float, float]:
-    """Return the shares of streams of n answers whose interval has the clipped mean, and the divergence, and the mean
-    width of the intervals in nats.
-    """
+class Coverage(NamedTuple):
+    """Shares of streams whose interval has a value, and the mean width in nats of the intervals that are shown."""
+
+    clipped: float
+    """The mean of values cut to LARGEST_NATS, by the interval that is shown, which holds at all times."""
+    divergence: float
+    normal: float
+    """The mean of cut values, by its standard error at the last answer alone."""
+    width: float
+
+
+def cover(model: PlantedModel, n: int, seeds: int) -> Coverage:
+    """Return the coverage over streams of n answers."""
     clipped, whole = model.enumerated(LARGEST_NATS), model.enumerated()
-    hits, widths = [0, 0], 0.0
+    hits, widths = [0, 0, 0], 0.0
     for seed in range(seeds):
-        rng, state = random.Random(seed), StreamState()
+        rng, state, values = random.Random(seed), StreamState(), list[float]()
         for _ in range(n):
-            state = record(state, _measurement(model.values(model.draw(rng, "woman"))[0]), 1.0, DriftSettings())
+            value = model.values(model.draw(rng, "woman"))[0]
+            values.append(max(-LARGEST_NATS, min(LARGEST_NATS, value)))
+            state = record(state, _measurement(value), 1.0, DriftSettings())
         interval = estimate(stream_key(_measurement(0.0), "m"), state)
         lower, upper = interval.lower or 0.0, interval.upper or 0.0
         hits[0] += lower - 1e-9 <= clipped <= upper + 1e-9
         hits[1] += lower - 1e-9 <= whole <= upper + 1e-9
+        error = statistics.stdev(values) / math.sqrt(n)
+        hits[2] += abs(statistics.fmean(values) - clipped) <= 1.96 * error + 1e-9
         widths += upper - lower
-    return hits[0] / seeds, hits[1] / seeds, widths / seeds
+    return Coverage(hits[0] / seeds, hits[1] / seeds, hits[2] / seeds, widths / seeds)
 
 
 async def spend(model: PlantedModel, build: Callable[[HttpCompleter], Auditor], metric: str, n: int) -> Cost:
@@ -112,16 +125,17 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=100_000, help="answers for each brute-force mean")
     parser.add_argument("--exchanges", type=int, default=400, help="exchanges for the costs")
     options = parser.parse_args()
-    print("strength  enumerated  brute force (standard error)  clipped  coverage: clipped, divergence  width (nats)")
+    print("strength  enumerated  brute force (standard error)  clipped  coverage: clipped, divergence; normal  width")
     for strength in STRENGTHS:
         model, rng = PlantedModel(strength), random.Random(41)
         values = [model.values(model.draw(rng, "woman"))[0] for _ in range(options.samples)]
         error = statistics.pstdev(values) / math.sqrt(len(values))
         for n in (100, 500):
-            shares = cover(model, n, options.seeds)
+            covered = cover(model, n, options.seeds)
             print(
                 f"{strength:8.1f}  {model.enumerated():10.4f}  {statistics.fmean(values):12.4f} ({error:.4f})"
-                f"  {model.enumerated(LARGEST_NATS):7.4f}  n {n}: {shares[0]:.3f}, {shares[1]:.3f}  {shares[2]:.2f}"
+                f"  {model.enumerated(LARGEST_NATS):7.4f}  n {n}: {covered.clipped:.3f}, {covered.divergence:.3f};"
+                f" {covered.normal:.3f}  {covered.width:.2f}"
             )
     for strength in (0.3, 1.0):
         exact, drawn = asyncio.run(compare(PlantedModel(strength), options.exchanges))
