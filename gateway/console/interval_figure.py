@@ -2,7 +2,6 @@
 
 from markupsafe import Markup
 
-from benchmarks.figures.panels import Scale
 from gateway.console.rendering import number
 
 WIDTH, HEIGHT, EDGE = 100, 18, 2
@@ -21,10 +20,10 @@ def plot(
 ) -> Markup:
     """`<svg>` of class `kind`: scale, neutral, interval and value (None: none) in the metric's unit, and in words."""
     low, high = scale
-    across = Scale(low=low, high=high, start=EDGE, end=WIDTH - EDGE)
 
     def x(at: float) -> float:
-        return round(across.at(at), 2)
+        clamped = min(max(at, low), high)
+        return round(EDGE + (WIDTH - 2 * EDGE) * (clamped - low) / (high - low), 2)
 
     def line(name: str, start: float, end: float, top: float = HEIGHT / 2, bottom: float = HEIGHT / 2) -> str:
         return f'<line class="{name}" x1="{start}" x2="{end}" y1="{top}" y2="{bottom}"/>'
