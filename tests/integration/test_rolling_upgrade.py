@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import itertools
+import random
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ PROBE_SECONDS = 0.2
 
 @dataclass
 class Balancer:
-    """Who may be asked: gateways whose /readyz was good a moment ago, in turns."""
+    """The gateways that may be asked: those whose /readyz was good a moment ago."""
 
     ports: list[int]
     ready: set[int] = field(default_factory=set)
@@ -63,12 +63,12 @@ class Crowd:
     cut: list[str] = field(default_factory=list)
     stopping: bool = False
 
-    async def ask(self, turns: "itertools.cycle[int]") -> None:
+    async def ask(self, rng: random.Random) -> None:
         while not self.stopping:
-            port = next((one for one, _ in zip(turns, range(2), strict=False) if one in self.balancer.ready), None)
-            if port is None:
+            if not self.balancer.ready:
                 await asyncio.sleep(PROBE_SECONDS)
                 continue
+            port = rng.choice(sorted(self.balancer.ready))
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=120) as http:
                 try:
                     await self._stream(http, port)
@@ -99,8 +99,7 @@ async def crowd(ports: list[int]) -> AsyncIterator[Crowd]:
     """Runs until the block ends; then every stream that is open is read to its end."""
     found = Crowd(Balancer(ports))
     probing = [asyncio.create_task(found.balancer.probe(port)) for port in ports]
-    turns = [itertools.cycle(ports if number % 2 else ports[::-1]) for number in range(STREAMS)]
-    asking = [asyncio.create_task(found.ask(one)) for one in turns]
+    asking = [asyncio.create_task(found.ask(random.Random(number))) for number in range(STREAMS)]
     try:
         yield found
         found.stopping = True
