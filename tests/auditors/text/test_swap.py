@@ -1,5 +1,6 @@
 """Swaps of identity terms: a table written by hand, what stays, why a text is left alone, the way back."""
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -85,20 +86,19 @@ class TestNoAccidents:
     @given(data=st.data())
     @settings(max_examples=20)
     def test_sentences_are_swapped_back_or_left_alone(self, axis: str, data: st.DataObject) -> None:
-        """Sentences put together from the lexicon and ordinary words come back but for the kind of an apostrophe."""
+        """Sentences of the lexicon and ordinary words come back, but for kinds of apostrophes and the case of "AN"."""
         written = [
             text for text, forms in FORMS[axis].items() if any(form.text not in form.slot.spellings for form in forms)
         ]
         ordinary = ["a", "an", "the", "my", "student", "is", "and", ",", ".", "person", "I", "am"]
         words = st.sampled_from([*written, *ordinary])  # spellings such as "mum" come back as "mom"
-        text = " ".join(
-            _in_case(data.draw(words), data.draw(st.integers(0, 3))) for _ in range(data.draw(st.integers(1, 9)))
-        )
-        result = swap([f"Please tell me what this is: {text}"], axis)
+        drawn = [_in_case(data.draw(words), data.draw(st.integers(0, 3))) for _ in range(data.draw(st.integers(1, 9)))]
+        text = f"Please tell me what this is: {' '.join(drawn)}"
+        result = swap([text], axis)
         if isinstance(result, Swapped):
             back = found(result.texts[0], axis, result.group) or ""
-            assert back.replace("ʼ", "'") == f"Please tell me what this is: {text}".replace("ʼ", "'")
-            assert result.texts[0] != f"Please tell me what this is: {text}"
+            assert re.sub(r"\bAN\b", "An", back.replace("ʼ", "'")) == re.sub(r"\bAN\b", "An", text.replace("ʼ", "'"))
+            assert result.texts[0] != text
 
     def test_no_part_of_a_word_is_touched(self) -> None:
         """Caucasian never becomes caucblack: a term inside a longer word is no term, before a person or not."""
