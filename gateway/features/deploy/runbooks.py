@@ -39,4 +39,5 @@ def read_runbook(name: str) -> tuple[str, Markup]:
     title, _, text = file.read_text(encoding="utf-8").partition("\n")
     text = re.sub(r" \(\[[^]]*\]\(\.\.[^)]*\)\)", "", text)
     text = re.sub(r"\[([^]]*)\]\(\.\.[^)]*\)", r"\1", text)
-    return title.removeprefix("# "), Markup(MarkdownIt("commonmark", {"html": False}).render(text))  # noqa: S704 - a file of the package
+    rendered = MarkdownIt("commonmark", {"html": False}).render(text)
+    return title.removeprefix("# "), Markup(rendered)  # noqa: S704 - the renderer escapes HTML in the package's file
