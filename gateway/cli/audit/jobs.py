@@ -27,7 +27,8 @@ GIVEN = (
     *("embedder", "thinking", "precision", "repeat_share"),
 )
 """Options of a run that are arguments of the same name; an omitted argument keeps what the run has."""
-FEW = 240  # items of a suite in a run of all suites on embedded data, which takes minutes
+FEW = 240
+"""Most items of a suite with `--suite all --data embedded`, which takes minutes."""
 THIRD_OPTION_HELP = "stereoset: a neutral third option, built in for --data embedded, or from a file {item id: text}"
 
 
@@ -105,7 +106,7 @@ def _plan(arguments: argparse.Namespace, suite: Suite) -> Plan:
         print(f"{suite.name}: its items are built in, no {options.data} data exists: running these", file=sys.stderr)
         options = msgspec.structs.replace(options, data="embedded")
     n = suite.n_items.get("embedded", 0)
-    if arguments.suite == "all" and options.data == "embedded" and options.limit is None and n > FEW:
+    if (arguments.suite, arguments.data) == ("all", "embedded") and options.limit is None and n > FEW:
         print(f"{suite.name}: {FEW} of {n:,} built-in items; --limit asks more", file=sys.stderr)
         options = msgspec.structs.replace(options, limit=FEW)
     check(options, suite)

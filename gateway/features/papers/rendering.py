@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -106,7 +107,7 @@ _TEX = {
 
 def tex(text: str) -> str:
     """Return the text so that LaTeX prints it and nothing in it is a command; unknown letters by their code."""
-    text = text.replace("--", "-\u200b-")  # else a dash
+    text = re.sub("-(?=-)", "-\u200b", text)  # LaTeX draws hyphens that join as a dash
     return "".join(_TEX.get(letter) or (letter if " " <= letter <= "~" else f"U+{ord(letter):04X}") for letter in text)
 
 

@@ -45,9 +45,10 @@ def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
 
 
 def test_all_suites_on_embedded_data_are_a_few_items() -> None:
-    """At most 240 of a suite, which a line says, and 2,000 requests in all; --limit asks more."""
-    every = "audit run --suite all --data embedded --model m --base-url http://x --judge-model j --dry-run --out runs"
-    code, out, err = run_here(*every.split())
+    """At most 240 of a suite, which a line says, and 2,000 requests in all; without --data none is left out."""
+    every = "audit run --suite all --model m --base-url http://x --judge-model j --dry-run --out runs"
+    assert re.search(r"^decision +620 ", run_here(*every.split())[1], re.MULTILINE)
+    code, out, err = run_here(*every.split(), "--data", "embedded")
     n_items = [int(line.split()[1].replace(",", "")) for line in out.splitlines()[1:13]]
 
     assert code == 0, err
