@@ -1,7 +1,7 @@
 """Measures the auditor `likelihood` on SmolLM2-135M-Instruct, which vLLM serves: divergence, coverage, and cost.
 
-`python -m tools.likelihood.served` prints the last table of docs/evidence/likelihood.md; minutes. The brute
-force takes log-probabilities from the completions endpoint, the streams from the auditor, of other answers.
+`python -m tools.likelihood.served` prints the figures of the last paragraph of docs/evidence/likelihood.md in a quarter
+of an hour. The brute force reads log-probabilities of the completions endpoint; the auditor measures other answers.
 """
 
 import argparse

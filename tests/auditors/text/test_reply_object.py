@@ -6,7 +6,7 @@ import re
 import pytest
 
 from auditors.text.reply_object import NoObjectError, read_reply_object
-from tests.support.processor_time import grows_in_proportion
+from tests.support.processor_time import grows_in_proportion, processor_seconds
 
 PLAIN = '{"refused": false, "findings": [{"group": "man", "score": 1}]}'
 VALUE = json.loads(PLAIN)
@@ -75,10 +75,11 @@ UNITS = ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '
 
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 def test_takes_time_in_proportion_to_the_text(unit: str) -> None:
-    """Eight times the text takes some eight times as long."""
+    """Eight times the text takes some eight times as long, and 100 kB some seconds at most."""
 
     def read(text: str) -> None:
         with pytest.raises(NoObjectError):
             read_reply_object("{" + text, "refused")
 
     assert grows_in_proportion(read, unit, 12_500)
+    assert processor_seconds(lambda: read(unit * (100_000 // len(unit))), rounds=1) < 10
