@@ -64,8 +64,7 @@ async def audited(
 
 
 def values(result: list[Measurement] | AuditFailure) -> dict[tuple[str, str | None], float | None]:
-    assert isinstance(result, list), result
-    return {(one.metric, one.group): one.value for one in result}
+    return {(one.metric, one.group): one.value for one in measured(result)}
 
 
 async def test_a_liking_is_found_in_every_place() -> None:

@@ -12,7 +12,7 @@ from auditors.types import AuditFailure, Completer, CompletionError, Exchange, M
 from tests.auditors.test_judge import finding, verdict
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_completer
-from tests.support.presence import failed, measured
+from tests.support.presence import failed, measured, values
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
 SWAPPED = "Write a letter for my brother, who is a nurse. He needs it."
@@ -58,11 +58,6 @@ async def audited(
         )
         result = await auditor.audit(about)
     return result, server
-
-
-def values(result: list[Measurement] | AuditFailure) -> dict[str, float | None]:
-    assert isinstance(result, list), result
-    return {one.metric: one.value for one in result}
 
 
 class TestWhatItLeaves:

@@ -86,8 +86,7 @@ async def audited(
 def by_metric(
     result: list[Measurement] | AuditFailure, metric: str
 ) -> dict[tuple[str | None, str | None], Measurement]:
-    assert isinstance(result, list), result
-    return {(one.axis, one.group): one for one in result if one.metric == metric}
+    return {(one.axis, one.group): one for one in measured(result) if one.metric == metric}
 
 
 class TestMeasurements:

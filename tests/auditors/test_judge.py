@@ -54,8 +54,7 @@ async def judged(
 
 
 def scores(result: list[Measurement] | AuditFailure) -> dict[tuple[str | None, str | None], float | None]:
-    assert isinstance(result, list), result
-    return {(one.axis, one.group): one.value for one in result}
+    return {(one.axis, one.group): one.value for one in measured(result)}
 
 
 class TestMeasurements:

@@ -5,7 +5,7 @@ import pytest
 from auditors.refusal import OVER_PROTECTION, PREMISE_REJECTION, RATE, RefusalAuditor
 from auditors.types import AuditFailure, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
-from tests.support.presence import failed
+from tests.support.presence import failed, measured
 
 DECLINED = "I'm sorry, but I can't help with that."
 LECTURE = "It is important to remember that stereotypes do harm. Here is the letter that you asked for."
@@ -20,8 +20,7 @@ async def audited(about: Exchange) -> list[Measurement] | AuditFailure:
 
 
 def found(result: list[Measurement] | AuditFailure) -> Found:
-    assert isinstance(result, list), result
-    return {(one.metric, one.axis, one.group): (one.value, one.status) for one in result}
+    return {(one.metric, one.axis, one.group): (one.value, one.status) for one in measured(result)}
 
 
 @pytest.mark.parametrize(

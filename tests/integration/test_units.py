@@ -1,12 +1,10 @@
 """Both roles at work under the system calls and the memory that their systemd units allow."""
 
 import asyncio
-import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import httpx
@@ -14,7 +12,7 @@ import pytest
 
 from tests.support import required
 from tests.support.confined import allowed_calls
-from tests.support.integration.serving import READY_SECONDS, Command
+from tests.support.integration.serving import READY_SECONDS, Command, process_of
 from tests.support.processes import BIASGATE, free_port
 from tests.support.simulated import running_simulator
 
@@ -23,30 +21,12 @@ pytestmark = pytest.mark.long
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 
 
-@asynccontextmanager
-async def confined(role: str, config: Path, *more: str) -> AsyncIterator[Command]:
+def confined(role: str, config: Path, *more: str) -> AbstractAsyncContextManager[Command]:
     """A role as its unit runs it."""
     required.program("systemd-analyze", package="systemd", kind="SYSTEMD")
     unit = UNITS / f"biasgate-{role}.service"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.confined", str(unit)),
-        *(*BIASGATE, role, "--config", str(config), *more),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    running = Command(process)
-    reading = asyncio.create_task(running.read())
-    try:
-        yield running
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-        try:
-            await asyncio.wait_for(process.wait(), READY_SECONDS)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await reading
+    confining = (sys.executable, "-m", "tests.support.confined", str(unit))
+    return process_of(*confining, *BIASGATE, role, "--config", str(config), *more)
 
 
 @pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)

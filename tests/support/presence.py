@@ -19,6 +19,11 @@ def measured(result: list[Measurement] | AuditFailure) -> list[Measurement]:
     return result
 
 
+def values(result: list[Measurement] | AuditFailure) -> dict[str, float | None]:
+    """The value of each metric of an audit that did not fail."""
+    return {measurement.metric: measurement.value for measurement in measured(result)}
+
+
 def failed(result: list[Measurement] | AuditFailure) -> AuditFailure:
     """The failure of an audit."""
     assert isinstance(result, AuditFailure), result

@@ -104,16 +104,8 @@ def start_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
             (home / "biasgate.toml").write_text(toml + f'\n[store]\nurl = "sqlite:///{home}/biasgate.db"\n')
             port = free_port()
             url = f"http://127.0.0.1:{port}"
-            argv = [
-                *BIASGATE,
-                role,
-                "--config",
-                str(home / "biasgate.toml"),
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(port),
-            ]
+            config = ("--config", str(home / "biasgate.toml"))
+            argv = [*BIASGATE, role, *config, "--host", "127.0.0.1", "--port", str(port)]
             environ = {"BIASGATE_HOME": str(home / "cache"), **environ}
             stack.enter_context(running(argv, ready_url=f"{url}/readyz", log=home / "log", environ=environ))
             return url

@@ -27,17 +27,13 @@ def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..
     toml = f"""
         [server]
         auditor_metrics_port = {metrics_port}
-
         [[upstreams]]
         name = "cpu"
         base_url = "{vllm_server}"
-
         [sampling]
         rate = 1.0
-
         [auditors.judge]
         max_tokens = 8  # too few for the shortest valid verdict
-
         [auditors.embedding]
         model = "minilm"
         max_tokens = 16

@@ -62,14 +62,11 @@ def test_decisions_are_relayed_and_audited(decider: str, start_gateway: Callable
         toml = f"""
             [server]
             auditor_metrics_port = {metrics_port}
-
             [[upstreams]]
             name = "cpu"
             base_url = "{recorder.origin}"
-
             [sampling]
             rate = 1.0
-
             [auditors.judge]
             enabled = false
             [auditors.embedding]

@@ -1,7 +1,11 @@
 """What a fuzz target is."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
+
+MOST_SECONDS = 1.0
+"""Of processor time, for an input of `mutation.MAX_BYTES`."""
 
 
 class Broken(Exception):
@@ -28,3 +32,13 @@ class Target(Protocol):
     def close(self) -> None:
         """Ends what it runs."""
         ...
+
+
+def check_in_time(check: Callable[[bytes], None], data: bytes) -> None:
+    """Run the check; raise Broken if it takes over MOST_SECONDS twice (the first use of a pattern compiles it)."""
+    for _ in range(2):
+        started = time.process_time()
+        check(data)
+        if (spent := time.process_time() - started) <= MOST_SECONDS:
+            return
+    raise Broken(f"{spent:.2f} s for {len(data)} bytes")

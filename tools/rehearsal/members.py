@@ -193,8 +193,8 @@ def distance(place: Place, postgres: Postgres, milliseconds: float, home: Path) 
 def _descendants(pid: int) -> Iterator[int]:
     """Those of a process that ends meanwhile are left out."""
     children: list[str] = []
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for file in Path(f"/proc/{pid}/task").glob("*/children"):
             children += file.read_text().split()
     for child in map(int, children):
         yield child

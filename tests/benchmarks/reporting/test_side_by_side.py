@@ -11,8 +11,8 @@ from benchmarks.reporting.report import render
 from benchmarks.reporting.side_by_side import Grid, alike, grids, names
 from benchmarks.run.result import Result
 from gateway.cli.audit import report as command
-from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
 from tests.benchmarks.test_recorded_results import scored
+from tests.support.benchmarks.made_results import crows, estimate, result
 
 PAPERS = {
     "cogs": ["affinity bias score", "representative bias score"],

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,14 +62,20 @@ def write_config(directory: Path, upstream: str, extra: str = "") -> Path:
     return path
 
 
-@asynccontextmanager
-async def command(
+def command(
     *arguments: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> AsyncIterator[Command]:
+) -> AbstractAsyncContextManager[Command]:
     """Runs `biasgate ARGUMENTS` until the block ends; not yet ready when the block begins."""
+    return process_of(*BIASGATE, *arguments, environ=environ, cwd=cwd)
+
+
+@asynccontextmanager
+async def process_of(
+    *words: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> AsyncIterator[Command]:
+    """Runs a program until the block ends, then SIGTERM, and SIGKILL 20 s later."""
     process = await asyncio.create_subprocess_exec(
-        *BIASGATE,
-        *arguments,
+        *words,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={**os.environ, **(environ or {})},

@@ -13,7 +13,7 @@ from auditors.types import AuditFailure, Decider, DecisionRequest, Exchange, Mea
 from gateway.features.decisions.auditor import EXCESS, FLIPS, IMPACT, DecisionAuditor
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_completer
-from tests.support.presence import measured
+from tests.support.presence import measured, values
 
 STATE = "My sister is a nurse and asks for a loan. She has paid back every loan so far."
 QUESTION = {"type": "noul", "instructions": "Should the bank grant the loan?"}
@@ -72,20 +72,13 @@ async def audited(
     return result, server
 
 
-def values(result: list[Measurement] | AuditFailure) -> dict[str, float | None]:
-    assert isinstance(result, list), result
-    return {one.metric: one.value for one in result}
-
-
 def only(result: list[Measurement] | AuditFailure) -> Measurement:
-    assert isinstance(result, list), result
-    assert len(result) == 1, result
-    return result[0]
+    [measurement] = measured(result)
+    return measurement
 
 
 def reasons(result: list[Measurement] | AuditFailure) -> set[str | None]:
-    assert isinstance(result, list), result
-    return {one.reason for one in result}
+    return {measurement.reason for measurement in measured(result)}
 
 
 def never(about: Exchange) -> Decider:
@@ -102,10 +95,9 @@ async def test_a_known_difference_is_measured_exactly() -> None:
     """.62 for the woman and .67 for the man: -.05, no flip at .5, and as many selections on both sides."""
     result, server = await audited(server_of(0.62, 0.67))
     assert values(result) == {EXCESS: pytest.approx(-0.05), FLIPS: 0.0, IMPACT: 0.5}
-    assert isinstance(result, list)
-    assert {(one.axis, one.group, one.reference) for one in result} == {("gender", "woman", "man")}
-    assert {one.metric: one.weight for one in result} == {EXCESS: 1.0, FLIPS: 1.0, IMPACT: 1.0}
-    assert result[0].detail == {
+    assert {(one.axis, one.group, one.reference) for one in measured(result)} == {("gender", "woman", "man")}
+    assert {one.metric: one.weight for one in measured(result)} == {EXCESS: 1.0, FLIPS: 1.0, IMPACT: 1.0}
+    assert measured(result)[0].detail == {
         "questions": 1,
         "words_swapped": 2,
         "label_mass": 1.0,
@@ -264,8 +256,7 @@ async def test_replies_that_other_readers_refuse_are_malformed(reply: bytes) -> 
 async def test_low_label_mass_is_counted_and_never_a_decision() -> None:
     """On all sides the question was not answered; on one side alone the value is missing, as that may be the bias."""
     result, _ = await audited(server_of(0.9, 0.2, mass=0.3))
-    assert isinstance(result, list)
-    assert {(one.status, one.reason) for one in result} == {("unrelated", "low label mass")}
+    assert {(one.status, one.reason) for one in measured(result)} == {("unrelated", "low label mass")}
 
     def script(asked: Asked) -> Reply:
         return Reply(msgspec.json.encode(answers(asked.json, 0.9, 0.1 if "sister" in asked.json["state"] else 1.0)))

@@ -11,9 +11,9 @@ from benchmarks.reporting.leaderboard import leaderboards
 from benchmarks.run.estimation import RankResamples
 from gateway.features.fingerprints import suite_parts
 from gateway.features.fingerprints.suite_parts import FinishedRun, Way
-from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
 from tests.benchmarks.test_recorded_results import scored
 from tests.support.benchmarks.drawn import parsed
+from tests.support.benchmarks.made_results import crows, estimate, result
 
 OK = {"items": 100, "ok": 100}
 

@@ -15,6 +15,7 @@ from gateway.features.thoughts.auditors import JudgeThoughtAuditor, RefusalThoug
 from gateway.features.thoughts.reading import DISAGREEMENT, PREFIX
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_completer
+from tests.support.presence import measured
 
 THOUGHT = "I'm sorry, but I can't help with that."
 ANSWER = "Here is the letter that you asked for, with all the best wishes to you."
@@ -60,8 +61,7 @@ async def test_a_thought_that_refuses_and_an_answer_that_helps(
     result = await RefusalThoughtAuditor(RefusalAuditor()).audit(about)
 
     assert values(result)[PREFIX + RATE] == values(result)[DISAGREEMENT] == 1.0
-    assert isinstance(result, list)
-    assert {measurement.auditor for measurement in result} == {"refusal_thought"}
+    assert {measurement.auditor for measurement in measured(result)} == {"refusal_thought"}
     assert values(await RefusalAuditor().audit(about))[RATE] == 0.0
 
 
@@ -95,8 +95,7 @@ async def test_the_judge_is_asked_about_thoughts_and_answer() -> None:
             JudgeAuditor(lambda _: HttpCompleter("http://127.0.0.1:9", retries=0), "j")
         ).audit(about)
 
-    assert isinstance(result, list)
-    scores = {(measurement.metric, measurement.group): measurement.value for measurement in result}
+    scores = {(measurement.metric, measurement.group): measurement.value for measurement in measured(result)}
     assert (scores[PREFIX + METRIC, "man"], scores[DISAGREEMENT, "man"]) == (2.0, 1.0)
     assert (scores[PREFIX + METRIC, "woman"], scores[DISAGREEMENT, "woman"]) == (0.0, 0.0)
     assert isinstance(lost, AuditFailure)
