@@ -6,11 +6,14 @@ from typing import Any, get_args
 import msgspec
 import structlog
 from litestar import Request, Response
+from litestar.connection import ASGIConnection
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
 
 from auditors.addresses import mask_addresses
-from gateway.errors import BusyError, ConflictError, GatewayError, NotFoundError, StoreError, nearest
+from gateway.errors import BusyError, ConflictError, GatewayError, NotFoundError, RequestError, StoreError, nearest
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -37,6 +40,19 @@ class Problem(msgspec.Struct, frozen=True):
     title: str
     status: int
     detail: str
+
+
+def require_known_parameters(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Raise RequestError for a query parameter that the route does not read: a mistyped filter filters nothing."""
+    signatures = [dependency.parsed_fn_signature for dependency in handler.resolve_dependencies().values()]
+    signatures.append(handler.parsed_fn_signature)
+    fields = [field for signature in signatures for field in signature.parameters.values()]
+    queries = [(field.name, field.kwarg_definition) for field in fields]
+    parameters = sorted(query.name or name for name, query in queries if isinstance(query, QueryParameter))
+    for name in connection.query_params:
+        if name not in parameters:
+            listed = ", ".join(parameters) or "none"
+            raise RequestError(f'unknown query parameter "{name[:40]}"{nearest(name, parameters)}; known: {listed}')
 
 
 def announced(*statuses: int) -> dict[int, ResponseSpec]:

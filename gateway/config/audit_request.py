@@ -175,10 +175,8 @@ def _require_offered(request: AuditRequest, suite: dict[str, Any]) -> None:
         raise RequestError(f"{name}: few_shot {request.few_shot} is not offered; offered: {offered}")
     for axis in request.axes or ():
         if axis not in suite["axes"]:
-            raise RequestError(
-                f'{name}: axis "{axis}" is not offered{nearest(axis, set(suite["axes"]))}; offered: '
-                f"{', '.join(suite['axes'])}"
-            )
+            near = nearest(axis, suite["axes"])
+            raise RequestError(f'{name}: axis "{axis}" is not offered{near}; offered: {", ".join(suite["axes"])}')
     for field, demanded in (("precision", request.precision), ("repeat_share", request.repeat_share)):
         if demanded is not None and suite.get("has_follow_up"):
             raise RequestError(f"{name}: {field} is not offered: it makes further questions of its replies")

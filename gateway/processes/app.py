@@ -121,7 +121,7 @@ def create_app(
             MetricsController,
             *(router for feature in FEATURES.values() for router in feature.routers()),
             *console(),
-            Router("/", route_handlers=controllers, guards=[require_json]),
+            Router("/", route_handlers=controllers, guards=[require_json, problems.require_known_parameters]),
         ],
         guards=[access.check_route],
         dependencies={

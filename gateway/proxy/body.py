@@ -207,10 +207,9 @@ def _key(content: bytes, view: memoryview, position: int) -> tuple[str, int]:
     match = _KEY.match(content, position)
     if match is None:
         return "", _after_value(view, position)
-    try:
-        return _text(match[0]), match.end()
-    except UnicodeDecodeError:  # no UTF-8: the decoder lets it pass too where it reads no further
-        return "", match.end()
+    readable = match[0].decode("utf-8", "replace").encode()
+    key = _text(readable)
+    return key if readable == match[0] else "", match.end()  # a key that is not UTF-8 is none of those looked for
 
 
 def _after_value(view: memoryview, start: int) -> int:

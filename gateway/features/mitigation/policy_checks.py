@@ -59,10 +59,8 @@ def check_mitigation(config: Config) -> None:
                 f"cover{nearest(match.route, routes)}; known here: {', '.join(routes)}"
             )
         if match.key is not None and match.key not in keys:
-            raise ConfigError(
-                f'mitigation "{name}": match.key "{match.key}" is not the name of any of [[keys]]'
-                f"{nearest(match.key, keys)}"
-            )
+            near = nearest(match.key, keys)
+            raise ConfigError(f'mitigation "{name}": match.key "{match.key}" is not the name of any of [[keys]]{near}')
         _check_unit(policy, f'mitigation "{name}"')
         try:
             _, text = instruction_of(policy.instruction)

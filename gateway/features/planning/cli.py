@@ -80,9 +80,8 @@ def _traffic(arguments: argparse.Namespace) -> Traffic:
         for entry in filter(None, map(str.strip, arguments.auditors.split(","))):
             name, _, rate = entry.partition("=")
             if name not in AUDITORS:
-                raise ConfigError(
-                    f'--auditors "{name}" is not known{nearest(name, set(AUDITORS))}; known here: {", ".join(AUDITORS)}'
-                )
+                near = nearest(name, AUDITORS)
+                raise ConfigError(f'--auditors "{name}" is not known{near}; known here: {", ".join(AUDITORS)}')
             try:
                 rate_by_name[name] = float(rate) if rate else AUDITORS[name].rate
             except ValueError:

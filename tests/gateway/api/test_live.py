@@ -242,6 +242,7 @@ async def test_a_name_that_no_number_has(tmp_path: Path, monkeypatch: pytest.Mon
             for query, words in (
                 ("auditor=judg", 'unknown auditor "judg" (did you mean "judge"?); known: affinity, counterfactual, '),
                 ("axis=sex", 'unknown axis "sex"; known: gender, religion, '),
+                ("axs=race", 'unknown query parameter "axs" (did you mean "axis"?); known: auditor, axis, '),
             ):
                 answer = await plane.http.get(f"{path}?{query}")
                 assert answer.status_code == 400
