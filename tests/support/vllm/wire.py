@@ -68,7 +68,7 @@ def post(base_url: str, path: str, body: bytes, headers: dict[str, str] | None =
     head = f"POST {path} HTTP/1.1\r\n" + "".join(
         f"{name}: {value}\r\n" for name, value in {**fields, "connection": "close", **(headers or {})}.items()
     )
-    with socket.create_connection((host, int(port)), timeout=50) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(head.encode() + b"\r\n" + body)
         return read_reply(b"".join(iter(lambda: connection.recv(65536), b"")))
 
