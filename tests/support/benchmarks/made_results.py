@@ -12,8 +12,8 @@ def estimate(metric: str, value: float | None, axis: str | None = "gender", **ke
     return Estimate(metric=metric, axis=axis, value=value, n=100, n_excluded=0, **keys)
 
 
-def result(suite: str, model: str, estimates: list[Estimate], **changes: object) -> Result:
-    fields: dict[str, object] = {
+def result(suite: str, model: str, estimates: list[Estimate], **changes: Any) -> Result:
+    fields: dict[str, Any] = {
         "suite": suite,
         "suite_version": "1.0",
         "protocol": "corrected",
@@ -25,10 +25,10 @@ def result(suite: str, model: str, estimates: list[Estimate], **changes: object)
         "estimates": estimates,
         "provenance": Provenance(biasgate="0", prompt_sha256=""),
     }
-    return Result(**fields | changes)  # type: ignore[arg-type]
+    return Result(**fields | changes)
 
 
-def crows(model: str, icat: float | None, unrelated: float = 5.0, axis: str = "gender", **changes: object) -> Result:
+def crows(model: str, icat: float | None, unrelated: float = 5.0, axis: str = "gender", **changes: Any) -> Result:
     rates = [estimate("unrelated_rate", unrelated, axis), estimate("refusal_rate", 2.0, axis)]
     counts = {"items": 100} | dict.fromkeys(STATUSES, 0)
     counts |= {"ok": round(100 - unrelated), "unrelated": round(unrelated)}
